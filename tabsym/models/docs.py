@@ -23,7 +23,7 @@ formula : str, default None
 categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
     Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
     positions, or of a mask; none. All others are numbers; dates are days since 1970 (their weekdays, months and so on
-    are columns that `DateParts` before the model makes). An error with a formula.
+    are columns that `DateParts` before the model makes). Refused with a formula.
 numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these or cut points, default "smooth"
     What becomes of numeric columns. "smooth": a coefficient for each of up to 1.5 sqrt(rows) bins of equal frequency
     (64 to 1,024; for classes 64 and MODL's), with a first-order random walk prior over neighbours, so that fine bins
@@ -41,13 +41,13 @@ interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoIn
     with 3 rows and more for each coefficient of main effects; "pairwise": all pairs; a list names them: ``[("a", "b"),
     ("a", "b", "c"), ({"a": "x"}, "b", "c")]``, the last within the category "x" of a (None for missing), the term
     ``"a=x:b:c"`` (``"a is missing:b:c"``). None: no interactions.
-    An error with a formula.
+    Refused with a formula.
 loss : {"auto", "squared_error", "huber", "poisson", "gamma", "tweedie"} or of `tabsym.losses`, default "auto"
     "auto" takes "squared_error" or one of the three with a log link, by `scoring` on held-out rows, where the targets
     allow them (`losses_`; with `exposure_column` among those with a log link). Objects carry a number:
     ``Huber(1.35)``, ``Tweedie(1.5)``.
 scoring : str or callable, default "neg_root_mean_squared_error"
-    What ``loss="auto"`` is selected by: a scorer of scikit-learn. An error with another loss.
+    What ``loss="auto"`` is selected by: a scorer of scikit-learn. Refused with another loss.
 alpha : "auto", float or mapping of term -> float, default "auto"
     Ridge penalty of the coefficients of each term: the objective is the mean loss plus ``alpha / 2`` times the sum of
     their squares (smooth terms: of the differences of neighbours), with the target in your units behind a log link
@@ -79,7 +79,7 @@ fixed : mapping of term -> {category: number}, Series, frame or number, default 
     Terms with given coefficients, on the scale of `coefs_`, which the fit does not change and to which the other terms
     adapt: a named offset. By column (in a formula by the name of its term): values by category or frames as
     in `coefs_` (with `low` and `high` for bins), a number for a slope. Categories without a value add nothing. `sd` is
-    0, and the column is in no interaction. An error with ``loss="auto"``.
+    0, and the column is in no interaction. Refused with ``loss="auto"``.
 class_weight : mapping of class -> float, "balanced" or None, default None
     Multiplies the sample weights. "balanced": inversely to the total weight of a class's rows, as
     scikit-learn's linear models have it (refused in `partial_fit` and streams). A class of weight 0 is absent, from
@@ -87,9 +87,9 @@ class_weight : mapping of class -> float, "balanced" or None, default None
     effect of these weights, as a weight does not add rows of a rare class.
 offset_column : str (or position, for arrays), default None
     A column of X that is no feature: added to the linear predictor as it is. Every tool that passes tables on passes it
-    on, and a table to predict must have it. An error with an `offset` array, and with ``loss="auto"``.
+    on, and a table to predict must have it. Refused with an `offset` array, and with ``loss="auto"``.
 exposure_column : str (or position, for arrays), default None
-    As `offset_column`, but its logarithm is added: for losses with a log link, otherwise an error, as with `offset` and
+    As `offset_column`, but its logarithm is added: for losses with a log link, otherwise refused, as with `offset` and
     `offset_column`.
 handle_unknown : {"neutral", "error", "similar"}, default "neutral"
     What an unknown category (not in the training data) adds to the linear predictor. "neutral": nothing (in a model
@@ -102,7 +102,7 @@ n_posterior_samples : int, default 0
     Samples of all coefficients together from their posterior, which ``return_std=True`` needs: 32 are enough for
     deviations, 64 for limits. For sums of terms and one linear predictor; refused for others.
 n_init : int, default 3
-    Number of starting points of a formula with products; the best result is kept. An error for sums, whose optimum is
+    Number of starting points of a formula with products; the best result is kept. Refused for sums, whose optimum is
     unique.
 max_iter : int, default 200
     Maximum number of iterations over all terms, which joint steps of all terms may follow; a ``ConvergenceWarning``
@@ -129,7 +129,7 @@ interactions_online : {"auto", "pairwise"}, list of tuples, `tabsym.interactions
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
     pairs, that lower the loss of held-out rows (`interactions_`; refused in streams and `partial_fit`); "pairwise": all
     pairs; a list names them: ``[("a", "b"), ("a", "b", "c"), ({"a": "x"}, "b", "c")]``, the last in the rows where a is
-    "x" only. An error with a formula.
+    "x" only. Refused with a formula.
 loss_classes : {"log_loss", "hinge"}, default "log_loss"
     "hinge" is for two classes, and has no probabilities.
 loss_online : str or of `tabsym.losses`, default "squared_error"
