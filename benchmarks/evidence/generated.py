@@ -6,6 +6,7 @@ python benchmarks/evidence/generated.py small      # loss="auto" on tables of 40
 python benchmarks/evidence/generated.py alike      # numbers that say nearly the same
 python benchmarks/evidence/generated.py zeros      # targets that are mostly 0, behind a log link
 python benchmarks/evidence/generated.py few        # few rows, behind a log link: the dispersion for variances
+python benchmarks/evidence/generated.py events     # few events among many rows: the prior of variances
 python benchmarks/evidence/generated.py classes    # variances of several classes, with the factor and without
 """
 
@@ -18,7 +19,8 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from scipy.special import softmax
+from scipy.optimize import brentq
+from scipy.special import expit, softmax
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import d2_tweedie_score, log_loss, mean_tweedie_deviance
@@ -211,6 +213,52 @@ def drawn(law: str, mean: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.where(rng.random(len(mean)) < 0.4, 0.0, rng.gamma(2.0, mean))
 
 
+def events() -> None:
+    """D² of 10,000 new rows where events are few, without an effect of any column and with some: means of 8 tables."""
+    print("| target | rows | of which events | columns | categories | with an effect | with it | without |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    kept = variances_module.PRIOR_OF_FEW
+    layouts = ((30, 2, 0), (30, 2, 4), (10, 5, 0), (10, 5, 3), (3, 30, 0), (3, 30, 2))
+    sizes = ((300, 0.03), (300, 0.1), (1000, 0.03), (1000, 0.05))
+    targets = ("two classes", "counts", "amounts")
+    for target, (n, rate), (n_columns, size, n_effects) in product(targets, sizes, layouts):
+        scores: dict[float, list[float]] = {kept: [], 0.0: []}
+        for seed in range(8):
+            X, y = of_few_events(target, n + 10_000, rate, n_columns, size, n_effects, np.random.default_rng(seed))
+            if np.count_nonzero(y[:n]) < 3:
+                continue
+            for variances_module.PRIOR_OF_FEW, own in scores.items():
+                if target == "two classes":
+                    p = WideClassifier().fit(X[:n], y[:n]).predict_proba(X[n:])[:, 1]
+                    known = [log_loss(y[n:], one) for one in (p, np.full(10_000, y[:n].mean()))]
+                else:
+                    power = 1.0 if target == "counts" else 1.5
+                    model = WideRegressor(loss="poisson" if target == "counts" else "tweedie").fit(X[:n], y[:n])
+                    predicted = model.predict(X[n:]), np.full(10_000, y[:n].mean())
+                    known = [mean_tweedie_deviance(y[n:], one, power=power) for one in predicted]
+                own.append(1.0 - known[0] / known[1])
+        variances_module.PRIOR_OF_FEW = kept
+        cells = " | ".join(f"{np.mean(own):.3f}, {min(own):.3f}" for own in scores.values())
+        print(f"| {target} | {n:,} | {rate * n:.0f} | {n_columns} | {size} | {n_effects} | {cells} |", flush=True)
+
+
+def of_few_events(
+    target: str, n: int, rate: float, n_columns: int, size: int, n_effects: int, rng: np.random.Generator
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Two classes, counts or sums of a count of amounts, mostly 0; the first columns have an effect."""
+    X = pd.DataFrame(rng.integers(0, size, (n, n_columns)).astype(str)).add_prefix("c")
+    score = np.zeros(n)
+    for name in list(X)[:n_effects]:
+        score += (np.array([-0.6, 0.6]) if size == 2 else rng.normal(size=size))[X[name].astype(int)]
+    if target == "two classes":
+        level = brentq(lambda by: expit(score + by).mean() - rate, -30.0, 30.0)
+        return X, (rng.random(n) < expit(score + level)).astype(int)
+    counts = rng.poisson(rate * np.exp(score) / np.exp(score).mean())
+    if target == "counts":
+        return X, counts.astype(float)
+    return X, np.where(counts > 0, rng.gamma(2.0 * np.maximum(counts, 1), 0.5), 0.0)
+
+
 def sums() -> None:
     """40 tables of 1,500 rows, whose amounts are sums; noise in proportion."""
     share = linking.HELD_OUT
@@ -268,7 +316,7 @@ def alike() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    studies = {study.__name__: study for study in (variances, classes, zeros, few, sums, small, alike)}
+    studies = {study.__name__: study for study in (variances, classes, zeros, few, events, sums, small, alike)}
     parser.add_argument("what", choices=studies)
     warnings.simplefilter("ignore")
     studies[parser.parse_args().what]()

@@ -12,6 +12,7 @@ import pytest
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
+from sklearn.metrics import mean_tweedie_deviance
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.losses import Huber, Tweedie
@@ -23,7 +24,7 @@ from tabsym.solvers.newton.kernels_coefs import evaluate_ridge
 from tabsym.solvers.newton.kernels_walk import evaluate_walk
 from tabsym.solvers.newton.posteriors_classes import walk_of_classes
 from tabsym.solvers.newton.terms import Prior, SolverTerm, unordered_ratio
-from tabsym.solvers.newton.variances import Aitken
+from tabsym.solvers.newton.variances import Aitken, prior_of_variances
 from tests.options import ADDITIVE, GLM
 from tests.oracles import online as naive
 from tests.oracles import variances as naive_evidence
@@ -1383,3 +1384,89 @@ def test_an_inverse_by_its_likely_null_space_is_the_pseudoinverse(guess):
     np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
     assert not unread.any()
     np.testing.assert_allclose(np.linalg.matrix_rank(np.column_stack([unknown, null]), tol=1e-8), 2)
+
+
+# -- Few events -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("loss", "n_rows", "n_positive", "wanted"),
+    [
+        ("logistic", 300, 15, 0.75),
+        ("logistic", 300, 285, 0.75),
+        ("logistic", 300, 60, 0.0),
+        ("logistic", 300, 150, 0.0),
+        ("poisson", 300, 30, 0.5),
+        ("tweedie", 300, 30, 0.5),
+        ("poisson", 40, 30, 0.0),  # most are no zeros
+        ("gamma", 30, 30, 0.0),
+        ("squared_error", 300, 3, 0.0),
+        ("multinomial", 300, 3, 0.0),
+    ],
+)
+def test_the_prior_of_variances_is_of_few_events(loss, n_rows, n_positive, wanted):
+    assert prior_of_variances(BY_NAME[loss], n_rows, n_positive) == pytest.approx(wanted)
+
+
+def effect_by_grid(y, x, prior):
+    """The standard deviation of the effects of two categories, at a local maximum of Laplace's likelihood by dense
+    algebra, and a prior of its logarithm; 0 where there is none above 1e-2."""
+    design = np.column_stack([np.ones(len(y)), x == 0, x == 1]).astype(float)
+
+    def marginal(log_sd):
+        penalty = np.diag([0.0, 1.0, 1.0]) * np.exp(-2.0 * log_sd)
+        theta = np.zeros(3)
+        for _ in range(200):
+            p = expit(design @ theta)
+            information = design.T @ ((p * (1.0 - p))[:, None] * design) + penalty
+            theta += np.linalg.solve(information, design.T @ (y - p) - penalty @ theta)
+        p = expit(design @ theta)
+        lost = -np.sum(np.log(np.where(y == 1, p, 1.0 - p))) + 0.5 * theta @ penalty @ theta
+        information = design.T @ ((p * (1.0 - p))[:, None] * design) + penalty
+        return lost + 0.5 * np.linalg.slogdet(information)[1] + 2.0 * log_sd + prior * log_sd
+
+    grid = np.linspace(np.log(1e-2), np.log(20.0), 120)
+    values = [marginal(one) for one in grid]
+    lower = [i for i in range(1, 119) if values[i] < values[i - 1] and values[i] < values[i + 1]]
+    return float(np.exp(grid[lower[-1]])) if lower else 0.0
+
+
+@pytest.mark.parametrize("n_events", [(1, 11), (3, 9), (5, 7), (12, 48)])
+def test_variances_of_few_events_are_those_of_the_prior(n_events):
+    """Beside Laplace's restricted likelihood and the prior, on a grid; its weights change with the variance there."""
+    x = np.repeat([0, 1], 200)
+    y = np.zeros(400, dtype=int)
+    y[: n_events[0]] = y[200 : 200 + n_events[1]] = 1
+    prior = 1.0 - sum(n_events) / 60.0
+    wanted = effect_by_grid(y, x, prior)
+    model = WideClassifier(interactions=None, count_effect=False, tol=1e-8, max_iter=5_000)
+    model.fit(pd.DataFrame({"x": x.astype(str)}), y)
+    found = np.sqrt(model.variances_.loc["x", "variance"])
+    assert found == pytest.approx(wanted, rel=0.2, abs=1e-2)
+    without = effect_by_grid(y, x, 0.0)
+    assert found < without + 0.01 if prior else found == pytest.approx(without, rel=0.2)
+
+
+@pytest.mark.parametrize(("target", "worst"), [("classes", -0.1), ("counts", -0.1), ("amounts", -0.5)])
+@pytest.mark.parametrize("formula", [None, "c[1] + u[c0]*v[c1] + a[c2]*b[c3]"])
+def test_a_few_events_are_not_followed_by_many_columns(target, worst, formula):
+    """D² of new rows where no column has an effect; by restricted likelihood it was -.4, -.2 and -1.3."""
+    found = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame(rng.integers(0, 2, (5_300, 30)).astype(str)).add_prefix("c")
+        counts = rng.poisson(0.03, len(X))
+        y = counts.astype(float) if target == "counts" else np.array([rng.gamma(2.0, 0.5, one).sum() for one in counts])
+        if np.count_nonzero(y[:300]) < 3:
+            continue
+        if target == "classes":
+            y = (y > 0).astype(int)
+            p = WideClassifier(formula).fit(X[:300], y[:300]).predict_proba(X[300:])[:, 1]
+            lost = [-np.mean(np.log(np.where(y[300:] == 1, one, 1.0 - one))) for one in (p, y[:300].mean())]
+        else:
+            power = 1.0 if target == "counts" else 1.5
+            model = WideRegressor(formula, loss="poisson" if target == "counts" else "tweedie").fit(X[:300], y[:300])
+            predicted = model.predict(X[300:]), np.full(5_000, y[:300].mean())
+            lost = [mean_tweedie_deviance(y[300:], one, power=power) for one in predicted]
+        found.append(1.0 - lost[0] / lost[1])
+    assert np.mean(found) > worst

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from tabsym.design.content import Dealt, Keys
 from tabsym.frame.target import Copies
-from tabsym.losses.loss import LOGISTIC, MULTINOMIAL
+from tabsym.losses.loss import LOGISTIC, MULTINOMIAL, Loss
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
 from tabsym.solvers.newton.dispersion import MIN_LEFT, NONE_LEFT, UNEVEN, PowerOfWeights, WorkingDispersion, for_sparse
 from tabsym.solvers.newton.information import information_of
@@ -50,6 +50,15 @@ Floats = NDArray[np.float64]
 FIRST_VARIANCE = 1.0 / 3.0
 """Initial variances, over the dispersion: the coefficient of a category with three rows of Hessian 1 is shrunk by
 half."""
+
+PRIOR_OF_FEW, MANY_EVENTS = 1.0, 60
+"""What is added to the degrees of freedom of each term if there are hardly any events, and the number of events from
+which on it is 0.
+
+It is a prior on the logarithm of a precision, by which a column of two categories needs an effect of up to 2.4 standard
+errors; by restricted likelihood it is 1. With few events and many columns the effects of columns without one add up
+(`benchmarks/evidence/README.md`, "Few events").
+"""
 
 MIN_EDF = 0.02
 """A term with fewer effective degrees of freedom than this is dropped."""
@@ -103,6 +112,20 @@ class Aitken:
         return np.asarray(1.0 / (1.0 - ratio))
 
 
+def prior_of_variances(loss: Loss, n_rows: int, n_positive: int) -> float:
+    """What is added to the degrees of freedom of each term, by the number of events (`PRIOR_OF_FEW`).
+
+    Events are rows of the less frequent of two classes, or positive counts and amounts, if most are 0.
+    """
+    if loss.code == LOGISTIC:
+        n_events = min(n_positive, n_rows - n_positive)
+    elif loss.log_link and 2 * n_positive < n_rows:
+        n_events = n_positive
+    else:
+        return 0.0
+    return PRIOR_OF_FEW * max(1.0 - n_events / MANY_EVENTS, 0.0)
+
+
 class VarianceComponents:
     """The variance components of one model, and the dispersion of its rows.
 
@@ -116,6 +139,7 @@ class VarianceComponents:
         self.solver = solver
         self.has_dispersion = solver.loss.code not in (LOGISTIC, MULTINOMIAL)
         self.dispersion = self.pearson = 1.0
+        self.prior = prior_of_variances(solver.loss, solver.n_rows, solver.count_positive())
         if not self.has_dispersion:  # weights of classes are no repeated rows, of which there would be more
             self.dispersion = solver.design_effect()
         self.edf = np.array([float(term.size * solver.n_outputs) for term in solver.terms])
@@ -201,8 +225,9 @@ class VarianceComponents:
             change = self._move_dispersion()
         moving, before = np.empty(len(at)), solver.precision[at]
         move_precisions(
-            at, evaluated, self.posteriors.n_penalized, self.dispersion, MIN_EDF, MAX_CHANGE, solver.precision, moving
-        )
+            at, evaluated, self.posteriors.n_penalized, self.dispersion, self.prior, MIN_EDF, MAX_CHANGE,
+            solver.precision, moving,
+        )  # fmt: skip
         if solver.n_rows <= EXTRAPOLATED_ROWS or solver.loss.code == MULTINOMIAL:
             moved = np.log(solver.precision[at] / before)
             times = self.aitken.times(at, moved)
