@@ -511,7 +511,7 @@ def _refuse_nans(blocks: list[Ones], n_rows: int) -> None:
 
 def _without_columns(X: Any) -> Table:
     """An encoding of no columns, whose rows are all alike: `drop` dropped the only category of each column."""
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2 or shape[1]:
         raise ValueError("transform makes no columns, as each column has one category, which was dropped; pass that.")
     if not isinstance(X, (pd.DataFrame, np.ndarray)):
