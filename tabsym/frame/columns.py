@@ -302,6 +302,8 @@ _NANOSECONDS_PER = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 def _rest(number: Any) -> float:
     if not isinstance(number, (Integral, Decimal)):  # such as a float among objects
         return 0.0
+    if np.isinf(float(number)):  # a decimal that is, or is too large: it counts as the largest
+        return 0.0
     whole = int(number)
     return float(whole - int(float(whole)))
 
