@@ -15,7 +15,7 @@ An estimator remembers the columns of fit, and `match_features` checks that they
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -442,6 +442,11 @@ def symbolic_columns(
         return [column for column in table.columns if _is_symbolic(column, booleans, whole)]
     if isinstance(cols, str) and cols == "all":
         return list(table.columns)
+    if not np.isscalar(cols) and not isinstance(cols, Iterable):  # such as scikit-learn's selectors of columns
+        raise TypeError(
+            f"{option}={cols!r} is not possible; use a list of columns (names, or positions for arrays), one of them, "
+            "or 'all'."
+        )
     wanted = {_resolve(table, col, option) for col in ([cols] if np.isscalar(cols) else cols)}
     return [column for column in table.columns if column.name in wanted]
 
