@@ -442,12 +442,13 @@ def symbolic_columns(
         return [column for column in table.columns if _is_symbolic(column, booleans, whole)]
     if isinstance(cols, str) and cols == "all":
         return list(table.columns)
-    if not np.isscalar(cols) and not isinstance(cols, Iterable):  # such as scikit-learn's selectors of columns
+    listed = [cols] if np.isscalar(cols) else cols
+    if not isinstance(listed, Iterable):  # such as scikit-learn's selectors of columns
         raise TypeError(
             f"{option}={cols!r} is not possible; use a list of columns (names, or positions for arrays), one of them, "
             "or 'all'."
         )
-    wanted = {_resolve(table, col, option) for col in ([cols] if np.isscalar(cols) else cols)}
+    wanted = {_resolve(table, col, option) for col in listed}
     return [column for column in table.columns if column.name in wanted]
 
 
