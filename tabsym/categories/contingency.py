@@ -146,13 +146,24 @@ class CodedValues:
         if rows is not None:
             codes, target = codes[rows], target[rows]
             weight = None if weight is None else weight[rows]
-        values, counts = self.values, _cells(codes, target, weight, len(self.values), len(targets))
+        values, counts = self.values, _cells(codes, target, exact_weights(weight), len(self.values), len(targets))
         held = np.bincount(codes, minlength=len(values)) > 0
         if not held.all():
             values, counts = values[held], counts[held]
         return Contingency(
             values, values if self.is_numeric else None, targets, counts, measure=self.measure
         ).sketched()
+
+
+def exact_weights(weight: Floats | None) -> Floats | None:
+    """Weights (n,) in units of a power of two, of which sums are exact: else the order of rows would decide ties.
+
+    The unit is 1e-15 of the sum of all.
+    """
+    if weight is None or (weight == np.floor(weight)).all():
+        return weight
+    unit = 2.0 ** max(np.floor(np.log2(weight.sum())) - 50, -1074.0)
+    return np.asarray(np.maximum(np.rint(weight / unit), 1.0) * unit)
 
 
 def code_numbers(values: Numbers, measure: Measure = NUMBERS) -> CodedValues:

@@ -7,6 +7,7 @@ says so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from numbers import Integral
@@ -135,6 +136,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     >>> [bool(np.corrcoef(encoded[:, 0], y)[0, 1] > 0.5) for encoded in (leaky, safe)]
     [True, False]
     """
+
+    _texts_in: Sequence[str] = ()  # columns of text in fit
 
     def __init__(self, encoder, cv=5, *, random_state=0):
         self.encoder = encoder
@@ -270,7 +273,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 if hasattr(self, "feature_names_in_")
                 else table.native.to_numpy()
             )
-        return self._finish(self.encoder_.transform(data), table, data)
+        return self._finish(self._transformed(table, data), table, data)
 
     @available_if(lambda self: hasattr(self.encoder, "get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -317,7 +320,35 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self._target_type = _target_type_of(encoder, target, name_of_target(y), weight)
         self.encoder_ = _fitted(self._typed(), data, target, weight)
         remember_features(self, table)
+        self._texts_in = [column.name for column in table.columns if column.holds_text]
         return table, data, target, weight
+
+    def _transformed(self, table: Table, data: Any) -> Any:
+        """The encoding by `encoder_`; where that fails, of columns of text without a value, or a `TypeError`.
+
+        scikit-learn's encoders fail on text that is numbers now, or only missing values of a type of numbers, in words
+        of numpy's.
+        """
+        try:
+            return self.encoder_.transform(data)
+        except (TypeError, ValueError) as error:
+            texts = [table[name] for name in self._texts_in if not table[name].holds_text]
+            empty = [column.name for column in texts if column.is_empty]
+            if (
+                empty
+                and len(empty) == len(texts)
+                and isinstance(data, pd.DataFrame)
+                and set(empty) <= set(data.columns)
+            ):
+                return self.encoder_.transform(data.assign(**dict.fromkeys(empty, pd.Series(None, data.index, object))))
+            changed = [column for column in texts if not column.is_empty]
+            if not changed or type(self.encoder_).__module__.startswith("tabsym."):
+                raise
+            first = changed[0].series.drop_nulls().to_list()[0]
+            raise TypeError(
+                f"Column {changed[0].name!r} held text in fit and holds other values now (such as {first!r}), which "
+                f"{type(self.encoder_).__name__} does not encode; convert it to the type it had."
+            ) from error
 
     def _encode_fold(
         self, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None, split: Split

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tabsym.categories import UNSEEN, Categories, RawCodes
 from tabsym.categories.coding import plain_symbols
+from tabsym.categories.contingency import ROUNDING_OF_SHARES
 from tabsym.encoders.base import codes_in
 from tabsym.messages import Instance, Number, check_option, plural
 
@@ -225,6 +226,7 @@ def learn_column(name: str, raw: RawCodes, weight: NDArray[np.float64] | None, o
     alphabet, codes = _alphabet(name, raw, options)
     counts = np.bincount(codes[codes >= 0], None if weight is None else weight[codes >= 0], minlength=len(alphabet))
     n_rows = len(codes) if weight is None else float(weight.sum())
+    counts = _settled(counts, n_rows)
     infrequent = find_infrequent(counts, n_rows, alphabet.missing_code, options.infrequent)
     group_of, labels, category_of = _group(alphabet, counts, infrequent, options)
     drop = _dropped_group(name, alphabet, group_of, options)
@@ -353,6 +355,18 @@ def with_unique_names(states: dict[str, OneHotColumn]) -> dict[str, OneHotColumn
     return out
 
 
+def _are_fractional(counts: NDArray[Any]) -> bool:
+    return bool((counts != np.floor(counts)).any())
+
+
+def _settled(counts: NDArray[Any], n_rows: float) -> NDArray[Any]:
+    """Sums of fractional weights (M,) in units of their rounding errors, by which equal ones would differ."""
+    if not _are_fractional(counts):
+        return counts
+    unit = ROUNDING_OF_SHARES * n_rows
+    return np.asarray(np.rint(counts / unit) * unit)
+
+
 def find_infrequent(counts: NDArray[Any], n_rows: float, missing: int, rule: InfrequentRule) -> NDArray[np.int64]:
     """Codes of the infrequent categories.
 
@@ -369,7 +383,8 @@ def find_infrequent(counts: NDArray[Any], n_rows: float, missing: int, rule: Inf
     infrequent = np.zeros(len(counts), dtype=bool)
     if rule.smallest is not None:
         whole = isinstance(rule.smallest, Integral)
-        infrequent = counts < (rule.smallest if whole else rule.smallest * n_rows)
+        rounding = ROUNDING_OF_SHARES * n_rows if _are_fractional(counts) else 0.0
+        infrequent = counts < (rule.smallest if whole else rule.smallest * n_rows) - rounding
     if missing >= 0 and rule.with_missing is not True:
         infrequent[missing] = rule.with_missing == "force" and bool(infrequent.any())
     infrequent |= _beyond(counts, infrequent, missing, rule)

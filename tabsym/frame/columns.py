@@ -15,7 +15,7 @@ An estimator remembers the columns of fit, and `match_features` checks that they
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -302,6 +302,8 @@ _NANOSECONDS_PER = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 def _rest(number: Any) -> float:
     if not isinstance(number, (Integral, Decimal)):  # such as a float among objects
         return 0.0
+    if np.isinf(float(number)):  # a decimal that is, or is too large: it counts as the largest
+        return 0.0
     whole = int(number)
     return float(whole - int(float(whole)))
 
@@ -440,7 +442,13 @@ def symbolic_columns(
         return [column for column in table.columns if _is_symbolic(column, booleans, whole)]
     if isinstance(cols, str) and cols == "all":
         return list(table.columns)
-    wanted = {_resolve(table, col, option) for col in ([cols] if np.isscalar(cols) else cols)}
+    listed = [cols] if np.isscalar(cols) else cols
+    if not isinstance(listed, Iterable):  # such as scikit-learn's selectors of columns
+        raise TypeError(
+            f"{option}={cols!r} is not possible; use a list of columns (names, or positions for arrays), one of them, "
+            "or 'all'."
+        )
+    wanted = {_resolve(table, col, option) for col in listed}
     return [column for column in table.columns if column.name in wanted]
 
 

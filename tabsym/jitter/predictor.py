@@ -509,6 +509,10 @@ MAX_DONORS = 64
 """Of a category, those that any of the rules to choose from ranks highest, in calibration."""
 
 
+ROUNDING = 1e-9
+"""A gain below this share of the loss is none: of a model that does not use the column, donors change nothing."""
+
+
 @dataclass(frozen=True)
 class Calibration:
     """Result of calibration for a column.
@@ -582,13 +586,16 @@ def calibrate_column(fitted: FittedColumn, sample: CalibrationSample, model: Ask
     by_rule = [loss(rule.weights(geometry, positions)) for rule in rules]
     totals = [float(sample.weight @ losses) for losses in by_rule]
     best = int(np.argmin(totals)) if totals else -1
-    keep_plain = best < 0 or sample.weight @ plain <= totals[best]
+    keep_plain = best < 0 or sample.weight @ plain <= totals[best] * (1 + ROUNDING)
     calibrated = plain if keep_plain else by_rule[best]
     default = _default(fitted, sample, model)
     mean = partial(np.average, weights=sample.weight)
-    error = float("nan") if default is None else _error(calibrated - default, which, sample.weight)
+    error, is_better = float("nan"), True
+    if default is not None:
+        error = _error(calibrated - default, which, sample.weight)
+        is_better = float(mean(default - calibrated)) > error + ROUNDING * float(mean(np.abs(default)))
     return Calibration(
-        used="jitter" if default is None or float(mean(default - calibrated)) > error else "default",
+        used="jitter" if is_better else "default",
         rule=None if keep_plain else rules[best],
         default=float("nan") if default is None else float(mean(default)),
         uncalibrated=float(mean(plain)),

@@ -576,3 +576,22 @@ def test_parts_that_select_no_column_are_left_as_they_are():
     parts = [(clone(OWN["wide"]), []), (clone(OWN["tiws"]), text)]
     found = CrossFit(make_column_transformer(*parts), cv=KFold(5)).fit_transform(X[["s"]], y)
     assert np.asarray(found).shape == (200, 1)
+
+
+@pytest.mark.parametrize("values", [[np.nan] * 3, [pd.NaT] * 3, pd.array([pd.NA] * 3, "Float64")], ids=str)
+def test_text_that_is_missing_in_every_row(values):
+    """scikit-learn's encoder said that numpy's isnan is not supported for the input types."""
+    X, y = pd.DataFrame({"a": [*"uvuvuv"], "b": [*"pppqqq"]}), [1.0, 2.0, 1.5, 2.5, 1.0, 3.0]
+    encoder = CrossFit(TargetEncoder(target_type="continuous"), cv=2).fit(X, y)
+    new = X[:3].assign(a=values)
+    want = encoder.transform(X[:3].assign(a=pd.Series(None, range(3), object)))
+    np.testing.assert_array_equal(encoder.transform(new), want)
+    assert (want.to_numpy()[:, 0] == np.mean(y)).all()
+
+
+@pytest.mark.parametrize("value", [1, 1.5, pd.Timestamp("2024-02-29"), True], ids=str)
+def test_text_that_is_something_else_in_new_rows(value):
+    X, y = pd.DataFrame({"a": [*"uvuvuv"], "b": [*"pppqqq"]}), [1.0, 2.0, 1.5, 2.5, 1.0, 3.0]
+    encoder = CrossFit(TargetEncoder(target_type="continuous"), cv=2).fit(X, y)
+    with pytest.raises(TypeError, match="Column 'a' held text in fit and holds other values now .*, which TargetEnc"):
+        encoder.transform(X.assign(a=value))

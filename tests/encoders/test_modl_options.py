@@ -1,6 +1,7 @@
 """The options of MODLEncoder, and what it takes the target for."""
 
 import warnings
+from decimal import Decimal
 from itertools import combinations
 
 import duckdb
@@ -228,6 +229,21 @@ def test_infinite_numbers_are_extremes_where_that_is_asked_for(kind, output):
     codes = [np.unique(np.asarray(one.transform(of))[:, 0].astype(str), return_inverse=True)[1] for one, of in
              ((encoder, given), (expected, finite))]  # fmt: skip
     assert len(set(zip(*codes, strict=True))) == len(set(codes[0])) == len(set(codes[1]))
+
+
+@pytest.mark.parametrize("largest", ["Infinity", "1e400"])
+def test_decimals_that_are_infinite_or_too_large_are_extremes(largest):
+    """They ended in OverflowError."""
+    words = [largest, "1", "2", "-" + largest, "NaN"] * 20
+    X = pd.DataFrame({"x": pd.Series(list(map(Decimal, words)), dtype=object)})
+    y = [one.strip("-") == largest for one in words]
+    finite = X["x"].map(lambda number: max(-9.0, min(9.0, float(number)))).where(X["x"].notna())
+    encoder = MODLEncoder(handle_infinite="extreme", return_df=False).fit(X, y)
+    expected = MODLEncoder(return_df=False).fit(finite.to_frame(), y)
+    assert encoder.partitions_["x"].partition.n_parts == 4  # missing, -inf, the others, inf
+    np.testing.assert_array_equal(encoder.transform(X), expected.transform(finite.to_frame()))
+    with pytest.raises(ValueError, match="Column 'x' contains infinity"):
+        MODLEncoder().fit(X, y)
 
 
 def test_infinite_numbers_are_refused_where_they_have_no_place():

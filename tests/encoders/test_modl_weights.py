@@ -60,3 +60,30 @@ def test_what_is_no_share_is_not_told_of():
         np.testing.assert_allclose(found.target.counts, rows)
     alone = MODLEncoder().fit(X[few > 0], Y[few > 0])
     assert MODLEncoder().fit(X, Y, sample_weight=few).costs_ == alone.costs_
+
+
+@pytest.mark.parametrize("target_type", ["classes", "continuous"])
+def test_the_order_of_rows_decides_nothing_under_fractional_weights(target_type):
+    """Sums of the same weights in another order differ by rounding, which decided between equally frequent ones."""
+    rng = np.random.default_rng(0)
+    for n in range(12, 52, 4):
+        X = pd.DataFrame({"c": rng.choice(list("abcdefgh"), n), "n": rng.integers(0, 5, n)})
+        y, weight = rng.integers(0, 3, n), rng.choice([0.73, 1.46, 2.19, 5.11], n)
+        found = []
+        for order in (np.arange(n), *(rng.permutation(n) for _ in range(6))):
+            encoder = MODLEncoder(target_type=target_type).fit(X.iloc[order], y[order], weight[order])
+            parts = encoder.partitions_
+            found.append(({name: one.labels for name, one in parts.items()}, parts["c"].default, encoder.costs_))
+        assert all(one == found[0] for one in found)
+
+
+def test_weights_of_any_size_are_counted():
+    X = pd.DataFrame({"c": list("abab") * 10, "n": np.arange(40.0)})
+    y, weight = [0, 1, 1, 1] * 10, np.tile([0.3, 0.7], 20)
+    shares = []
+    for unit in (1.0, 1e-300, 1e150):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # they weigh less than a row
+            parts = MODLEncoder(target_type="classes", splits={"c": [["a"], ["b"]]}).fit(X, y, weight * unit).parts("c")
+        shares.append(parts["rows"].to_numpy() / parts["rows"].sum())
+    np.testing.assert_allclose(shares, np.tile([0.3, 0.7], (3, 1)), rtol=1e-12)

@@ -190,6 +190,21 @@ def test_weights_are_frequencies():
             assert got.tolist() == want.tolist()
 
 
+def test_infrequent_categories_depend_neither_on_the_unit_of_weights_nor_on_the_order_of_rows():
+    """Shares that are met exactly, and equal frequencies, were decided by rounding."""
+    rng = np.random.default_rng(0)
+    for option in ({"min_frequency": 0.1}, {"min_frequency": 0.25}, {"max_categories": 3}, {"min_group_size": 0.2}):
+        for n in range(5, 45, 2):
+            X, weight = pd.DataFrame({"A": rng.choice(list("abcdef"), n)}), rng.integers(1, 4, n)
+            categories = [[*"fedcba"]]  # of equally frequent ones the first are infrequent
+            want = OneHotEncoder(categories=categories, **option).fit(X.loc[np.repeat(range(n), weight)])
+            order = rng.permutation(n)
+            for unit in (0.1, 0.7, 1 / 3):
+                got = OneHotEncoder(categories=categories, **option).fit(X.loc[order], None, (weight * unit)[order])
+                assert str(got.infrequent_categories_) == str(want.infrequent_categories_)
+                assert [*got.transform(X)] == [*want.transform(X)]
+
+
 @pytest.mark.filterwarnings("ignore:Found unknown")
 @pytest.mark.parametrize("frame_of", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
 @pytest.mark.slow

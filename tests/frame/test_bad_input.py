@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.compose import make_column_selector
 
 from tabsym import (
     MODLEncoder,
@@ -16,6 +17,7 @@ from tabsym import (
     TIWSEncoder,
     WideBoostClassifier,
     WideClassifier,
+    WideEncoder,
     WideRegressor,
     WideSGDClassifier,
     WideSGDRegressor,
@@ -337,6 +339,14 @@ def test_wrong_losses_of_solved_regressors_are_named():
     for loss in ("hinge2", "absolute_error"):
         with pytest.raises(ValueError, match=f"loss={loss!r}"):
             WideRegressor(loss=loss).fit(table(), Y)
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder, MODLEncoder, TIWSEncoder, WideEncoder, NativeCategories])
+@pytest.mark.parametrize("cols", [make_column_selector(dtype_include=object), slice(None)], ids=["selector", "slice"])
+def test_cols_that_are_no_columns(encoder, cols):
+    """scikit-learn's selectors, for one: "object is not iterable"."""
+    with pytest.raises(TypeError, match="cols=.* is not possible; use a list of columns"):
+        encoder(cols=cols).fit(table(), Y)
 
 
 def test_cols_that_are_not_there():

@@ -558,6 +558,20 @@ def test_calibration_falls_back_where_documents_are_noise():
     assert not np.array_equal(before, model.predict(frame[held]))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_donors_of_a_column_that_the_model_does_not_use_are_not_used(seed):
+    """All losses were the same up to rounding, which decided."""
+    random = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": random.choice(list("uvwx"), 90), "b": random.choice(list("pqr"), 90)})
+    y = (random.random(90) < X["b"].map({"p": 0.2, "q": 0.5, "r": 0.9})).astype(int)
+    columns = make_column_transformer((OneHotEncoder(), ["b"]))
+    model = make_pipeline(columns, LogisticRegression()).fit(X, y)
+    jitter = JitterPredictor(model, TIWSEncoder(cols="a", target_type="classes").fit(X, y)).calibrate(X, y)
+    found = jitter.describe().iloc[0]
+    assert found["used"] == "default"
+    np.testing.assert_allclose(found[["uncalibrated", "calibrated"]].astype(float), found["default"], rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_calibration_leaves_the_rows_own_symbol_out_and_finds_the_best_rate():
     from tabsym.tiws.unknown import RATES
