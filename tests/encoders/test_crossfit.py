@@ -593,5 +593,5 @@ def test_text_that_is_missing_in_every_row(values):
 def test_text_that_is_something_else_in_new_rows(value):
     X, y = pd.DataFrame({"a": [*"uvuvuv"], "b": [*"pppqqq"]}), [1.0, 2.0, 1.5, 2.5, 1.0, 3.0]
     encoder = CrossFit(TargetEncoder(target_type="continuous"), cv=2).fit(X, y)
-    with pytest.raises(TypeError, match="Column 'a' held text in fit and holds other values now .*, which TargetEnc"):
+    with pytest.raises(TypeError, match=r"Column 'a' held text in fit and holds other values now .*, which TargetEnc"):
         encoder.transform(X.assign(a=value))

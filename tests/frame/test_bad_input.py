@@ -345,7 +345,7 @@ def test_wrong_losses_of_solved_regressors_are_named():
 @pytest.mark.parametrize("cols", [make_column_selector(dtype_include=object), slice(None)], ids=["selector", "slice"])
 def test_cols_that_are_no_columns(encoder, cols):
     """scikit-learn's selectors, for one: "object is not iterable"."""
-    with pytest.raises(TypeError, match="cols=.* is not possible; use a list of columns"):
+    with pytest.raises(TypeError, match=r"cols=.* is not possible; use a list of columns"):
         encoder(cols=cols).fit(table(), Y)
 
 

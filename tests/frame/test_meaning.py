@@ -1,5 +1,6 @@
 """What a column or a target means is the same in every library: booleans, columns without a value, whole numbers."""
 
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -23,7 +24,7 @@ from tabsym import (
     WideEncoder,
     WideSGDClassifier,
 )
-from tabsym.frame.meaning import is_code
+from tabsym.frame.meaning import check_later_cells, is_code, kind_of_whole_numbers, whole_values
 from tabsym.integrations import load_adapter
 from tests.options import GLM
 
@@ -279,3 +280,142 @@ def test_numbers_are_codes_from_fifty_rows_on(n_rows, is_one):
     ids, effects = rng.choice(1_000_000, 20, replace=False), 10.0 * rng.normal(size=20)
     row = np.arange(n_rows) % 20  # each number comes twice
     assert is_code("x", ids[row].astype(float), effects[row] + 0.1 * rng.normal(size=n_rows)) is is_one
+
+
+# -- whole numbers: codes, classes, counts and ratings -----------------------------------------------
+
+
+def told_by_codes(distinct, times, seed=0):
+    """Numbers, each so many times, with targets that differ by number, and of neighbours no less than of others."""
+    rng = np.random.default_rng(seed)
+    values = np.repeat(np.asarray(distinct, dtype=float), times)
+    effects = np.resize([1.0, -1.0], len(distinct))
+    return values, np.repeat(effects, times) + 0.01 * rng.normal(size=len(values))
+
+
+def spread(n, low, high):
+    """So many whole numbers from `low` to `high`, the others in between."""
+    return [low, *range(low + 1, low + n - 1), high]
+
+
+CODES = {
+    "twenty numbers": (spread(20, 0, 1000), 3, True),
+    "nineteen numbers": (spread(19, 0, 1000), 3, False),
+    "each twice": (spread(40, 0, 1000), 2, True),
+    "most of them once": (spread(41, 0, 1000), [2] * 40 + [1], False),
+    "fifty rows": (spread(20, 0, 1000), [3] * 10 + [2] * 10, True),
+    "forty-nine rows": (spread(20, 0, 1000), [3] * 9 + [2] * 11, False),
+    "from a thousand on": (spread(20, 500, 1000), 3, True),
+    "below a thousand": (spread(20, 500, 999), 3, False),
+    "one in more than twenty": (spread(20, 1000, 1401), 3, True),
+    "one in twenty": (spread(20, 1000, 1400), 3, False),
+    "from 0 on": (spread(25, 0, 2000), 3, True),
+    "below 0": (spread(25, -1, 2000), 3, False),
+    "nineteen that repeat": (spread(20, 0, 1000), [3] * 19 + [1], False),
+    "fractions": ([*spread(24, 0, 2000), 2000.5], 3, False),
+}
+
+
+@pytest.mark.parametrize("kind", CODES)
+def test_sparse_numbers_that_repeat_and_have_no_order_are_codes(kind):
+    distinct, times, wanted = CODES[kind]
+    values, target = told_by_codes(distinct, times)
+    assert is_code("size", values, target) == wanted
+    noise = np.random.default_rng(0).normal(size=len(values))
+    for factor, mean in ((1000.0, 0.0), (0.001, 0.0), (1.0, 100.0)):  # in other units
+        assert is_code("size", values, mean + factor * target) == wanted
+        assert not is_code("size", values, mean + factor * np.sort(noise))  # which the numbers rise with
+        assert not is_code("size", values, mean + factor * noise)  # of which they tell nothing
+
+
+def test_neighbours_may_be_alike_by_chance():
+    values = np.repeat(np.array(spread(20, 0, 1000), dtype=float), 3)
+    assert is_code("size", values, np.repeat(np.resize([1.0, 1.0, -1.0, -1.0], 20), 3))  # one more pair than not
+    assert not is_code("size", values, np.repeat(np.resize([1.0] * 5 + [-1.0] * 5, 20), 3))  # 16 of 19 pairs
+
+
+def test_numbers_with_a_fraction_or_an_infinite_one_are_not_whole():
+    for values in ([0.5, 1.0], [1.0, np.inf], [np.nan], []):
+        assert whole_values(np.array(values)).tolist() == []
+    assert whole_values(np.array([3.0, np.nan, -2.0])).tolist() == [3.0, -2.0]
+
+
+def test_missing_numbers_are_rows_and_no_repetitions():
+    values, target = told_by_codes(spread(20, 0, 1000), [3] * 9 + [2] * 11)
+    with_missing = np.append(values, [np.nan])
+    assert is_code("size", with_missing, np.append(target, 0.0))  # of 50 rows
+    values, target = told_by_codes(spread(41, 0, 1000), [2] * 40 + [1])
+    assert not is_code("size", np.append(values, [np.nan] * 9), np.append(target, np.zeros(9)))
+
+
+@pytest.mark.parametrize(
+    ("name", "distinct", "wanted"),
+    [
+        ("zip", [0, 1, 2], True),
+        ("zip", [0, 1], False),
+        ("zip", [-1, 1, 2], False),
+        ("zip", [0.5, 1, 2], False),
+        ("customerId", [0, 1, 2], True),
+        ("customer_id", [0, 1, 2], True),
+        ("idea", [0, 1, 2], False),
+        ("paid", [0, 1, 2], False),
+    ],
+)
+def test_names_of_codes_need_three_numbers(name, distinct, wanted):
+    assert is_code(name, np.array(distinct, dtype=float), np.zeros(len(distinct))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("times", "wanted"),
+    [
+        ({0: 5, 1: 5}, "classes"),  # two values
+        (dict.fromkeys(range(1, 21), 5), "classes"),  # as often as each other
+        (dict.fromkeys(range(1, 22), 5), "amounts"),
+        ({0: 400, 1: 200, 2: 100, 3: 40}, "counts"),
+        ({1: 400, 2: 200, 3: 100, 4: 40}, "ratings"),  # not from 0 on
+        ({0: 100, 1: 400, 2: 200, 3: 40}, "counts"),  # most often 1
+        ({0: 100, 1: 200, 2: 400, 3: 40}, "ratings"),  # most often 2
+        ({0: 400, 1: 100, 2: 200, 3: 40}, "classes"),  # down, up and down
+        ({0: 400, 1: 300, 2: 250, 3: 200}, "counts"),  # the last half as often as the first
+        ({0: 400, 1: 300, 2: 250, 3: 201}, "ratings"),
+        ({0: 400, 1: 200, 2: 100}, "counts"),  # three values, each at most half as frequent
+        ({0: 400, 1: 201, 2: 100}, "classes"),
+        ({0: 400, 1: 200, 2: 101}, "classes"),
+        ({1: 100, 2: 400, 3: 200, 4: 100}, "ratings"),
+        ({1: 400, 2: 100, 3: 50, 4: 400}, "ratings"),  # down and up
+        ({1: 100, 2: 400, 3: 50, 4: 400}, "classes"),
+        ({1: 100, 2: 400, 4: 200, 5: 100}, "classes"),  # none of 3
+        ({1: 100, 2: 400, 3: 100}, "classes"),  # three values
+        ({1: 400, 2: 100, 3: 129, 4: 30}, "ratings"),  # 3 is above 2 by 29 of sqrt(229) = 15.1, less than two of them
+        ({1: 400, 2: 100, 3: 133, 4: 30}, "classes"),  # by 33, more than two of sqrt(233) = 15.3
+    ],
+)
+def test_whole_numbers_of_a_target_are_told_by_their_frequencies(times, wanted):
+    numbers = np.repeat(np.array(list(times), dtype=float), list(times.values()))
+    assert kind_of_whole_numbers(numbers) == wanted
+    assert kind_of_whole_numbers(np.array(list(times), dtype=float), "", np.array([*times.values()], float)) == wanted
+    named = "amounts" if wanted == "amounts" else "classes"
+    assert kind_of_whole_numbers(numbers, "soil_type") == named
+
+
+@pytest.mark.parametrize(
+    ("cells", "n_present", "end"),
+    [
+        (["a"], 3, "holds 'a' in 1 of its 3 cells; it counts as missing."),
+        (["a", "a"], 5, "holds 'a' in 2 of its 5 cells; they count as missing."),
+        (list("abcde"), 11, "holds 'a', 'b', 'c', 'd', 'e' in 5 of its 11 cells; they count as missing."),
+        (list("abcdef"), 13, "holds 'a', 'b', 'c', 'd', 'e' and 1 more in 6 of its 13 cells; they count as missing."),
+        ([np.float64(1.5), np.str_("b")], 5, "holds 1.5, 'b' in 2 of its 5 cells; they count as missing."),
+    ],
+)
+def test_later_cells_that_are_none_are_told_and_counted(cells, n_present, end):
+    with pytest.warns(UserWarning, match=f"^Column 'x' held numbers in training and now {re.escape(end)}$"):
+        check_later_cells("x", cells, n_present, "numbers")
+
+
+def test_half_of_the_later_cells_is_another_column(recwarn):
+    for cells, n_present in ((["a"], 2), (["a"], 1), (["a", "b"], 3)):
+        with pytest.raises(ValueError, match=f"in {len(cells)} of its {n_present} cells; pass the column that the mo"):
+            check_later_cells("x", cells, n_present, "numbers")
+    check_later_cells("x", [], 0, "numbers")
+    assert not recwarn

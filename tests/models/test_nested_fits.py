@@ -406,3 +406,18 @@ def test_a_larger_deviance_within_rounding_is_that_of_the_optimum(table, column)
     assert found["statistic"] == 0.0 and found["df"] == 4 and found["p"] == 1.0
     with pytest.raises(ValueError, match="has as many coefficients, or a lower deviance: it is not nested"):
         with_deviance(1.0 + 1.1e-6).likelihood_ratio_test(smaller)
+
+
+@pytest.mark.parametrize(("shift", "is_same"), [(0.9e-9, True), (1.1e-9, False)])
+def test_sums_are_compared_beside_what_they_could_be(table, shift, is_same):
+    """The sum of standardized targets is 0, and could be the number of rows: a billionth of that is rounding."""
+    y = np.random.default_rng(1).normal(size=N)
+    y = (y - y.mean()) / y.std()
+    options = {"loss": "squared_error", "alpha": 0.0, "interactions": None}
+    larger = WideRegressor(**options).fit(table[["a", "b"]], y)
+    smaller = WideRegressor(**options).fit(table[["a"]], y + shift)
+    if is_same:
+        assert larger.likelihood_ratio_test(smaller)["df"] == 2
+    else:
+        with pytest.raises(ValueError, match="have different targets"):
+            larger.likelihood_ratio_test(smaller)

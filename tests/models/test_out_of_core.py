@@ -316,6 +316,19 @@ def test_formulas_that_are_sums(in_parts):
     assert_same(model, WideRegressor(formula, **options).fit(own), 1e-8)
 
 
+@pytest.mark.parametrize("named", [["week", "code"], ["week", "code", "area"], ["week"]])
+def test_numbers_that_are_categories_by_name_are_so_beside_an_exposure(named, in_parts):
+    """The exposure itself is none, named or not."""
+    own = TABLE[["week", "x", "area", "count"]].assign(code=STORE % 7)
+    options = {"loss": "poisson", "exposure_column": "area", "categorical_features": named, "numeric": "linear"}
+    options |= GIVEN | {"interactions": None}
+    model = WideRegressor(**options).fit(dataset_of(own), "count")
+    assert in_parts[0] > 4
+    assert_same(model, WideRegressor(**options).fit(own.drop(columns="count"), own["count"]), 1e-8)
+    assert len(model.coefs_["code"]) == (7 if "code" in named else 1)
+    assert "area" not in model.coefs_
+
+
 @pytest.mark.parametrize(("target", "weight"), [("count", "weight"), ("three", None)])
 def test_degrees_of_freedom_of_terms_that_determine_each_other_are_those_in_memory(target, weight, in_parts):
     kind, options = (WideRegressor, {"loss": "poisson"}) if target == "count" else (WideClassifier, {})

@@ -156,6 +156,38 @@ def test_notebooks_show_fitted_models_and_scikit_learns_diagram_before(model, ro
     assert [row[0] for row in page.rows[1:4]] == list(encoder.levels_)
 
 
+def test_bars_are_the_fractions_of_the_largest(model):
+    text = model._repr_html_()
+    widths = [float(width) for width in re.findall(r'class="bar" style="width: ([\d.]+)rem"', text)]
+    sizes = model.variances_["variance"]  # of as many terms
+    fractions = [float(row[1].rstrip("%")) for row in Page(text).rows[1:]]
+    assert len(widths) == len(fractions) == len(sizes)
+    np.testing.assert_allclose(widths, 6.0 * np.array(fractions) / fractions[0], atol=0.02)
+    assert max(widths) == widths[0] == 6.0 and min(widths) < 3.0
+
+
+def test_factors_of_products_are_by_the_spread_of_their_coefficients():
+    """Whose variance depends on the other factors; of vectors over all of their components."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: rng.choice(list("pqrst"), 400) for name in "abc"})
+    number = {name: X[name].map(dict(zip("pqrst", rng.normal(size=5), strict=True))) for name in "abc"}
+    y = number["a"] * number["b"] + 0.2 * number["c"] + 0.1 * rng.normal(size=400)
+    made = WideSGDRegressor("dot(u[a], v[b], rank=2) + w[c] + d[1]", max_iter=20, random_state=0).fit(X, y)
+    values = {name: made.coefs_[name].iloc[:, : 1 if name == "w" else 2] for name in "uvw"}
+    spreads = {name: float(np.std(value.to_numpy())) for name, value in values.items()}
+    rows = Page(made._repr_html_()).rows[1:]
+    wanted = sorted(spreads, key=spreads.get, reverse=True)
+    assert [row[0] for row in rows] == wanted and wanted[-1] == "w"
+    assert {tuple(row[1:6]) for row in rows} == {("-", "", "5", "-", "-")}
+    ends = {row[0]: row[6:8] for row in rows}
+    assert ends == {name: [f"{v.to_numpy().min():.3g}", f"{v.to_numpy().max():.3g}"] for name, v in values.items()}
+    assert {row[0]: bool(row[8]) for row in rows} == {"u": False, "v": False, "w": True}  # vectors have no order
+    for name in "uvw":
+        frames = {**made.coefs_, name: made.coefs_[name].copy()}
+        frames[name][values[name].columns[-1]] = 10.0 * np.arange(5)
+        assert page_module.important_terms(made.model_, frames)[0] == (name, None)
+
+
 def test_pages_show_the_variances_where_they_are_estimated(model, rows):
     shown = {row[0]: row[4:6] for row in Page(model._repr_html_()).rows[1:]}
     wanted = {name: [f"{row.sd:.3g}", f"{row.edf:,.1f}"] for name, row in model.variances_.iterrows()}

@@ -1,6 +1,7 @@
 """What summaries, pages, pictures and messages say at their edges: as many as are shown, one more, one, and none."""
 
 import re
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -412,3 +413,96 @@ def test_fits_of_one_row_or_epoch_say_so():
 def test_errors_of_one_row_or_column_say_so(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call(pd.DataFrame({"a": list("uvwxy") * 4}))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "named"), [([0.0], {"> 0, ≤ 0", "≤ 0, > 0"}), ([0.0, 0.5], {"bins between 0 and 0.5"})]
+)
+def test_a_page_names_two_bins_and_the_ends_of_more(bounds, named):
+    X = numbers(1, 90)
+    model = WideRegressor(**SQUARED, interactions=None, numeric={"a": bounds}, alpha=1e-3).fit(X, X["a"])
+    (row,) = Page(page.terms_table(model)).rows[1:]
+    assert row[-1] in named and row[3] == str(len(bounds) + 1)
+
+
+@pytest.mark.parametrize(("bounds", "told"), [([0.0], ""), ([0.0, 0.5], "(0 and 0.5).")])
+def test_two_bins_have_no_outer_bounds(bounds, told):
+    X = numbers(1, 90)
+    model = WideRegressor(**SQUARED, interactions=None, numeric={"a": bounds}, alpha=1e-3).fit(X, X["a"])
+    assert cautions(model, "Extrapolation: beyond").partition("same: a ")[2] == told
+
+
+def test_a_page_names_no_category_of_a_slope():
+    X = numbers(1)
+    (row,) = Page(page.terms_table(WideRegressor(**SQUARED, **GLM).fit(X, 2.0 * X["a"]))).rows[1:]
+    assert [row[0], row[3], *row[6:]] == ["a", "1", "2", "2", ""]
+
+
+# -- what to be careful with ----------------------------------------------------------------
+
+NEUTRAL = "Unknown categories add nothing: they are predicted as the mean of their term."
+ASSOCIATIONS = "Coefficients describe associations, given the other terms; they are not effects of a change."
+SHRUNK = "Rare: 1 of the 4 categories of 'g' have fewer than 5 training rows (1.1% of the rows)"
+
+
+def factorial(n_rare):
+    """Three columns of three categories, each combination ten times; some rows of a fourth category of one column."""
+    X = pd.DataFrame(list(product("pqr", repeat=3)) * 10, columns=["g", "h", "none"])
+    X.loc[: n_rare - 1, "g"] = "rare"
+    return X, 1.0 * (X["g"] == "p") + 0.5 * (X["h"] == "q") + 0.1 * np.random.default_rng(0).normal(size=270)
+
+
+def test_cautions_of_a_solved_model():
+    X, y = factorial(0)
+    y -= y.groupby(X["none"]).transform("mean")  # which has no effect then
+    dropped = "Dropped: the variance of 'none' is estimated as 0, so that they have no effect."
+    assert page.cautions(WideRegressor(**SQUARED, interactions=None).fit(X, y)) == [NEUTRAL, dropped, ASSOCIATIONS]
+    given = WideRegressor(**SQUARED, interactions=None, alpha=1e-3, handle_unknown="error").fit(X, y)
+    assert page.cautions(given) == ["Unknown categories are refused at prediction.", ASSOCIATIONS]
+    given = WideRegressor(**SQUARED, interactions=None, alpha=1e-3, handle_unknown="similar").fit(X, y)
+    similar = "Unknown categories are predicted as the known ones that they resemble in the other columns."
+    assert page.cautions(given) == [similar, ASSOCIATIONS]
+
+
+@pytest.mark.parametrize(("n_rare", "told"), [(3, [f"{SHRUNK}; they are shrunk towards the mean."]), (5, [])])
+def test_cautions_of_rare_categories_where_they_are_shrunk(n_rare, told):
+    X, y = factorial(n_rare)
+    model = WideRegressor(**SQUARED, interactions=None, alpha=1e-3, count_effect=False).fit(X, y)
+    assert page.cautions(model) == [*told, NEUTRAL, ASSOCIATIONS]
+
+
+def test_cautions_of_an_online_model():
+    X, y = factorial(3)
+    model = WideSGDRegressor(interactions=None, max_iter=2, random_state=0).fit(X, y)
+    no_intervals = "Coefficients have no intervals, as the model was trained online."
+    assert page.cautions(model) == [no_intervals, f"{SHRUNK}.", NEUTRAL, ASSOCIATIONS]
+
+
+@pytest.mark.filterwarnings("ignore:.*separation", "ignore:.*are not unique")
+def test_cautions_of_coefficients_that_are_not_known():
+    X, y = factorial(0)
+    X["half"] = X["g"].map({"p": "a", "q": "a", "r": "b"})
+    aliased = WideRegressor("u[g] + v[half] + w[h] + c[1]", alpha=0.0, **SQUARED).fit(X, y)
+    unknown = [name for name, frame in aliased.coefs_.items() if np.isinf(frame["sd"]).any()]
+    assert unknown == ["u", "v"]
+    assert page.cautions(aliased) == [
+        "Aliased: some coefficients of 'u', 'v' are not unique, as other terms determine them or no row has them; "
+        "their standard deviations are infinite, and predictions are not affected.",
+        NEUTRAL,
+        ASSOCIATIONS,
+    ]
+    apart = WideClassifier("u[g] + w[h] + c[1]", alpha=0.0).fit(X, (X["g"] == "p") | (np.arange(270) % 7 < 3))
+    assert apart.model_.certainty.separated == ("u",)
+    assert page.cautions(apart) == [
+        "Separation: 'u' predict the target completely in some rows; without penalties their maximum likelihood "
+        "estimates are infinite, and what is shown is where the solver ended. Standard deviations of the term are "
+        "infinite, but not of differences of its other categories (contrast).",
+        NEUTRAL,
+        ASSOCIATIONS,
+    ]
+    both = WideClassifier("u[g] + v[half] + w[h] + c[1]", alpha=0.0)
+    found = page.cautions(both.fit(X, (X["h"] == "q") | (np.arange(270) % 7 < 3)))
+    assert [sentence.partition(" predict")[0].partition(" are not")[0] for sentence in found[:2]] == [
+        "Separation: 'w'",
+        "Aliased: some coefficients of 'u', 'v'",
+    ]

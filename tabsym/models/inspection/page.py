@@ -31,7 +31,15 @@ from tabsym.models.inspection.explain import (
     variances_of_columns,
     variances_of_terms,
 )
-from tabsym.models.model import CoefficientFrames, WideModel, categories_by_position, index_of, source_of, split_frame
+from tabsym.models.model import (
+    CoefficientFrames,
+    Split,
+    WideModel,
+    categories_by_position,
+    index_of,
+    source_of,
+    split_frame,
+)
 from tabsym.plots.predictions import (
     HeldOutRows,
     deciles,
@@ -147,8 +155,7 @@ def terms_table(model: Any) -> str:
     rows = []
     for name, fraction in terms:
         frame, at = frames[name], index.get(name)
-        rank = 1 if at is None else inner.spec.blocks[at].rank
-        values = split_frame(frame, inner.n_outputs * rank).values
+        values = _split(inner, frame, name).values
         known: list[Any] = ["-", "-"]
         if inner.certainty is not None and at is not None:
             variance = inner.entry_variance(at)
@@ -255,13 +262,11 @@ def _coefficients(model: Any, name: str) -> str:
     frame, bins = model.coefs_[name], _bins_of(model, name)
     if bins is not None:
         frame = frame.set_axis(texts_of(bins, model._date_columns()))
-    at = index_of(model.model_.spec, name)
-    rank = 1 if at is None else model.model_.spec.blocks[at].rank
-    split = split_frame(frame, model.model_.n_outputs * rank)
+    split = _split(model.model_, frame, name)
     if split.low is None and split.rows is not None:
         order = np.argsort(-split.rows.to_numpy(), kind="stable")
         frame = frame.iloc[order]
-        split = split_frame(frame, model.model_.n_outputs * rank)
+        split = _split(model.model_, frame, name)
     shown = frame.drop(columns=[bound for bound in ("low", "high") if bound in frame and split.low is not None])
     rows = [
         [category_text(key), *(_number(value, column == "rows") for column, value in zip(shown.columns, values))]
@@ -269,6 +274,12 @@ def _coefficients(model: Any, name: str) -> str:
     ]
     more = paragraph(f"{MAX_COEFFICIENTS} of {len(frame):,}.", muted=True) if len(frame) > MAX_COEFFICIENTS else ""
     return table(["category" if bins is None else "bin", *map(str, shown.columns)], rows) + more
+
+
+def _split(model: WideModel, frame: pd.DataFrame, name: str) -> Split:
+    """The columns of a term's coefficients: of vectors the values of all components."""
+    at = index_of(model.spec, name)
+    return split_frame(frame, model.n_outputs * (1 if at is None else model.spec.blocks[at].rank))
 
 
 def _bins_of(model: Any, name: str) -> Bins | None:
@@ -628,7 +639,7 @@ def unit_of(model: WideModel, ratios: bool, base: Any = None) -> str:
 def important_terms(model: WideModel, frames: CoefficientFrames) -> list[tuple[str, float | None]]:
     """The terms with categories or slopes, most important first, with their fraction of the variance if it is known.
 
-    Of products by the range of their coefficients. Without dropped terms.
+    Of products by the standard deviation of their coefficients. Without dropped terms.
     """
     dropped = _dropped_wholly(model)
     variances = variances_of_terms(model)
@@ -638,12 +649,12 @@ def important_terms(model: WideModel, frames: CoefficientFrames) -> list[tuple[s
             name: variance / total for name, (variance, columns) in variances.items() if columns and name not in dropped
         }
         return [(name, fractions[name]) for name in sorted(fractions, key=lambda name: -fractions[name])]
-    ranges = {}
+    spreads = {}
     for name, frame in frames.items():
-        values = split_frame(frame, model.n_outputs).values.to_numpy(dtype=np.float64)
+        values = _split(model, frame, name).values.to_numpy(dtype=np.float64)
         if len(values) > 1 and name not in dropped:
-            ranges[name] = float(np.nanstd(values))
-    return [(name, None) for name in sorted(ranges, key=lambda name: -ranges[name])]
+            spreads[name] = float(np.nanstd(values))
+    return [(name, None) for name in sorted(spreads, key=lambda name: -spreads[name])]
 
 
 def draw_model(
