@@ -415,7 +415,7 @@ def test_later_cells_that_are_none_are_told_and_counted(cells, n_present, end):
 
 def test_half_of_the_later_cells_is_another_column(recwarn):
     for cells, n_present in ((["a"], 2), (["a"], 1), (["a", "b"], 3)):
-        with pytest.raises(ValueError, match=f"in {len(cells)} of its {n_present} cells; pass the column that the mo"):
+        with pytest.raises(ValueError, match=f"in {len(cells)} of its {n_present} cells?; pass the column that the mo"):
             check_later_cells("x", cells, n_present, "numbers")
     check_later_cells("x", [], 0, "numbers")
     assert not recwarn
