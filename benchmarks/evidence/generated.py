@@ -218,10 +218,10 @@ def events() -> None:
     print("| target | rows | of which events | columns | categories | with an effect | with it | without |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     kept = variances_module.PRIOR_OF_FEW
-    layouts = ((30, 2, 0), (30, 2, 4), (10, 5, 0), (10, 5, 3), (3, 30, 0), (3, 30, 2))
+    layouts = ((30, 2, 0), (30, 2, 4), (30, 2, 20), (10, 5, 0), (10, 5, 3), (3, 30, 0), (3, 30, 2))
     sizes = ((300, 0.03), (300, 0.1), (1000, 0.03), (1000, 0.05))
-    targets = ("two classes", "counts", "amounts")
-    for target, (n, rate), (n_columns, size, n_effects) in product(targets, sizes, layouts):
+    cases = [*product(("two classes", "counts", "amounts"), sizes), *(("normal", (n, 1.0)) for n in (60, 120))]
+    for (target, (n, rate)), (n_columns, size, n_effects) in product(cases, layouts):
         scores: dict[float, list[float]] = {kept: [], 0.0: []}
         for seed in range(8):
             X, y = of_few_events(target, n + 10_000, rate, n_columns, size, n_effects, np.random.default_rng(seed))
@@ -232,8 +232,10 @@ def events() -> None:
                     p = WideClassifier().fit(X[:n], y[:n]).predict_proba(X[n:])[:, 1]
                     known = [log_loss(y[n:], one) for one in (p, np.full(10_000, y[:n].mean()))]
                 else:
-                    power = 1.0 if target == "counts" else 1.5
-                    model = WideRegressor(loss="poisson" if target == "counts" else "tweedie").fit(X[:n], y[:n])
+                    power, loss = {"counts": (1.0, "poisson"), "amounts": (1.5, "tweedie")}.get(
+                        target, (0.0, "squared_error")
+                    )
+                    model = WideRegressor(loss=loss).fit(X[:n], y[:n])
                     predicted = model.predict(X[n:]), np.full(10_000, y[:n].mean())
                     known = [mean_tweedie_deviance(y[n:], one, power=power) for one in predicted]
                 own.append(1.0 - known[0] / known[1])
@@ -245,7 +247,9 @@ def events() -> None:
 def of_few_events(
     target: str, n: int, rate: float, n_columns: int, size: int, n_effects: int, rng: np.random.Generator
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Two classes, counts or sums of a count of amounts, mostly 0; the first columns have an effect."""
+    """Two classes, counts or sums of a count of amounts, mostly 0, or a normal target, of which each row tells
+    something; the first columns have an effect.
+    """
     X = pd.DataFrame(rng.integers(0, size, (n, n_columns)).astype(str)).add_prefix("c")
     score = np.zeros(n)
     for name in list(X)[:n_effects]:
@@ -253,6 +257,8 @@ def of_few_events(
     if target == "two classes":
         level = brentq(lambda by: expit(score + by).mean() - rate, -30.0, 30.0)
         return X, (rng.random(n) < expit(score + level)).astype(int)
+    if target == "normal":
+        return X, 0.5 * score + rng.normal(size=n)
     counts = rng.poisson(rate * np.exp(score) / np.exp(score).mean())
     if target == "counts":
         return X, counts.astype(float)

@@ -1390,22 +1390,26 @@ def test_an_inverse_by_its_likely_null_space_is_the_pseudoinverse(guess):
 
 
 @pytest.mark.parametrize(
-    ("loss", "n_rows", "n_positive", "wanted"),
+    ("loss", "n_rows", "n_positive", "n_terms", "wanted"),
     [
-        ("logistic", 300, 15, 0.75),
-        ("logistic", 300, 285, 0.75),
-        ("logistic", 300, 60, 0.0),
-        ("logistic", 300, 150, 0.0),
-        ("poisson", 300, 30, 0.5),
-        ("tweedie", 300, 30, 0.5),
-        ("poisson", 40, 30, 0.0),  # most are no zeros
-        ("gamma", 30, 30, 0.0),
-        ("squared_error", 300, 3, 0.0),
-        ("multinomial", 300, 3, 0.0),
+        ("logistic", 300, 15, 1, 0.75),
+        ("logistic", 300, 285, 1, 0.75),
+        ("logistic", 300, 60, 12, 0.0),
+        ("logistic", 300, 60, 24, 0.5),
+        ("logistic", 300, 15, 24, 0.875),
+        ("poisson", 300, 30, 3, 0.5),
+        ("tweedie", 300, 30, 3, 0.5),
+        ("poisson", 40, 30, 8, 0.0),  # most are no zeros
+        ("poisson", 40, 30, 10, 0.2),
+        ("gamma", 30, 30, 6, 0.0),
+        ("squared_error", 300, 3, 60, 0.0),
+        ("squared_error", 60, 3, 30, 0.6),
+        ("squared_error", 60, 3, 0, 0.0),
+        ("multinomial", 300, 3, 100, 0.0),
     ],
 )
-def test_the_prior_of_variances_is_of_few_events(loss, n_rows, n_positive, wanted):
-    assert prior_of_variances(BY_NAME[loss], n_rows, n_positive) == pytest.approx(wanted)
+def test_the_prior_of_variances_is_of_little_information(loss, n_rows, n_positive, n_terms, wanted):
+    assert prior_of_variances(BY_NAME[loss], n_rows, n_positive, n_terms) == pytest.approx(wanted)
 
 
 def effect_by_grid(y, x, prior):
@@ -1470,3 +1474,15 @@ def test_a_few_events_are_not_followed_by_many_columns(target, worst, formula):
             lost = [mean_tweedie_deviance(y[300:], one, power=power) for one in predicted]
         found.append(1.0 - lost[0] / lost[1])
     assert np.mean(found) > worst
+
+
+def test_thirty_columns_of_sixty_rows_are_not_followed():
+    """R² of new rows where no column has an effect; by restricted likelihood it was -.3."""
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame(rng.integers(0, 2, (2_060, 30)).astype(str)).add_prefix("c")
+        y = rng.normal(size=len(X))
+        model = WideRegressor(loss="squared_error").fit(X[:60], y[:60])
+        found.append(1.0 - np.mean(np.square(y[60:] - model.predict(X[60:]))) / np.var(y[60:]))
+    assert np.mean(found) > -0.2

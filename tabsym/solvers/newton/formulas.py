@@ -130,7 +130,8 @@ class Objective:
         self._lowest = np.inf
         self.joint: dict[bytes, tuple[Floats, Floats]] = {}
         self.working: WorkingDispersion | None = None
-        self.prior = prior_of_variances(task.loss, len(rows.y), int(np.count_nonzero(rows.y > 0.0)))
+        n_penalized = len(list(self.penalized()))
+        self.prior = prior_of_variances(task.loss, len(rows.y), int(np.count_nonzero(rows.y > 0.0)), n_penalized)
         self.weight_bins: WeightBins | None = None
         self.power: PowerOfWeights | None = None
         self.unit = target_scale_of(y, rows.weight, task.loss) if task.loss.scales else 1.0

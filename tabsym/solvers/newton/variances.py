@@ -51,12 +51,12 @@ FIRST_VARIANCE = 1.0 / 3.0
 """Initial variances, over the dispersion: the coefficient of a category with three rows of Hessian 1 is shrunk by
 half."""
 
-PRIOR_OF_FEW, MANY_EVENTS = 1.0, 60
-"""What is added to the degrees of freedom of each term if there are hardly any events, and the number of events from
-which on it is 0.
+PRIOR_OF_FEW, MANY_EVENTS, MANY_PER_TERM = 1.0, 60, 5
+"""What is added to the degrees of freedom of each term if there is hardly any information, and the number of events,
+and of rows or events per term, from which on it is 0.
 
 It is a prior on the logarithm of a precision, by which a column of two categories needs an effect of up to 2.4 standard
-errors; by restricted likelihood it is 1. With few events and many columns the effects of columns without one add up
+errors; by restricted likelihood it is 1. With few events or many columns the effects of columns without one add up
 (`benchmarks/evidence/README.md`, "Few events").
 """
 
@@ -112,18 +112,19 @@ class Aitken:
         return np.asarray(1.0 / (1.0 - ratio))
 
 
-def prior_of_variances(loss: Loss, n_rows: int, n_positive: int) -> float:
-    """What is added to the degrees of freedom of each term, by the number of events (`PRIOR_OF_FEW`).
+def prior_of_variances(loss: Loss, n_rows: int, n_positive: int, n_terms: int) -> float:
+    """What is added to the degrees of freedom of each term (`PRIOR_OF_FEW`), by the number of penalized terms.
 
-    Events are rows of the less frequent of two classes, or positive counts and amounts, if most are 0.
+    Events are rows of the less frequent of two classes, or positive counts and amounts, if most are 0. Not for several
+    classes, whose variances are multiplied by what rows held out say.
     """
-    if loss.code == LOGISTIC:
-        n_events = min(n_positive, n_rows - n_positive)
-    elif loss.log_link and 2 * n_positive < n_rows:
-        n_events = n_positive
-    else:
+    if loss.code == MULTINOMIAL:
         return 0.0
-    return PRIOR_OF_FEW * max(1.0 - n_events / MANY_EVENTS, 0.0)
+    n_informed, share = n_rows, 0.0
+    if loss.code == LOGISTIC or (loss.log_link and 2 * n_positive < n_rows):
+        n_informed = min(n_positive, n_rows - n_positive)
+        share = 1.0 - n_informed / MANY_EVENTS
+    return PRIOR_OF_FEW * max(share, 1.0 - n_informed / (MANY_PER_TERM * max(n_terms, 1)), 0.0)
 
 
 class VarianceComponents:
@@ -139,7 +140,8 @@ class VarianceComponents:
         self.solver = solver
         self.has_dispersion = solver.loss.code not in (LOGISTIC, MULTINOMIAL)
         self.dispersion = self.pearson = 1.0
-        self.prior = prior_of_variances(solver.loss, solver.n_rows, solver.count_positive())
+        n_penalized = sum(term.prior is not Prior.FLAT for term in solver.terms)
+        self.prior = prior_of_variances(solver.loss, solver.n_rows, solver.count_positive(), n_penalized)
         if not self.has_dispersion:  # weights of classes are no repeated rows, of which there would be more
             self.dispersion = solver.design_effect()
         self.edf = np.array([float(term.size * solver.n_outputs) for term in solver.terms])
