@@ -28,7 +28,7 @@ from tabsym.models.out_of_core import cache as row_cache
 from tabsym.models.out_of_core import fit as out_of_core
 from tabsym.models.out_of_core import parts
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.partitioned import DescentInParts
+from tabsym.solvers.newton.partitioned import DescentInParts, Facts
 
 RNG = np.random.default_rng(0)
 N = 20_000
@@ -495,7 +495,7 @@ from tabsym.models import wide
 from tabsym.models.out_of_core import cache as row_cache
 from tabsym.models.out_of_core import parts
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.partitioned import DescentInParts
+from tabsym.solvers.newton.partitioned import DescentInParts, Facts
 
 wide.SAMPLE_ROWS, read.BATCH_ROWS, parts.PART_ROWS = 0, 500, 700
 stages = {"coding": (parts.Reader, "read", 3), "files": (row_cache.RowCache, "_write", 2),
@@ -924,3 +924,17 @@ def test_a_sample_over_parts_has_different_rows_of_all_parts(sizes):
             counts[y.astype(int)] += 1
         rate = min(n, 10) / 10
         assert np.abs(counts - 200 * rate).max() <= 5 * np.sqrt(200 * rate * (1 - rate))
+
+
+def test_the_mean_and_spread_of_two_parts_are_those_of_all_rows():
+    y, weight = RNG.normal(size=50), RNG.uniform(0.5, 2.0, 50)
+    y[20:] += 7.0  # the mean of the second part is another
+
+    def facts(own):
+        mean = np.average(y[own], weights=weight[own])
+        total, squares = weight[own].sum(), weight[own] @ np.square(y[own] - mean)
+        return Facts(len(y[own]), total, np.square(weight[own]).sum(), np.ones(1, bool), (mean, squares), 0, 0, 0.0)
+
+    both, whole = facts(slice(20)) + facts(slice(20, None)), facts(slice(None))
+    assert both.moments == pytest.approx(whole.moments) and both.total == pytest.approx(whole.total)
+    assert (both.n_rows, both.squares) == (50, pytest.approx(whole.squares))

@@ -220,3 +220,16 @@ def test_explanations_for_shap_add_up_to_the_linear_predictor(model, rows, monke
     made = three.to_shap(X.head(20))
     np.testing.assert_allclose(made.values.sum(axis=1) + made.base_values, three.decision_function(X.head(20)))
     assert made.output_names == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("sample_weight", [None, np.linspace(0.5, 2.0, 60)])
+def test_rows_with_an_exposure_are_rates_that_weigh_by_it(sample_weight):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": list("pqr") * 20, "e": rng.uniform(0.5, 2.0, 60)})
+    y = rng.poisson(X["e"]).astype(float)
+    made = WideRegressor(loss="poisson", exposure_column="e", interactions=None).fit(X, y)
+    rows = page_module.rows_of_report(made, X, y, sample_weight, None)
+    np.testing.assert_allclose(rows.observed[:, 0], y / X["e"])
+    np.testing.assert_allclose(rows.predicted[:, 0], made.predict(X) / X["e"])
+    np.testing.assert_allclose(rows.weight, X["e"] * (1.0 if sample_weight is None else sample_weight))
+    np.testing.assert_array_equal(rows.sample_weight, np.ones(60) if sample_weight is None else sample_weight)

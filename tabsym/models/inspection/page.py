@@ -178,7 +178,7 @@ def terms_table(model: Any) -> str:
 
 def cautions(model: Any) -> list[str]:
     """What a reader should know before using the coefficients, in sentences."""
-    inner, frames = model.model_, model.coefs_
+    inner = model.model_
     spec, certainty = inner.spec, inner.certainty
     dropped = set(switched_off(inner))
     sentences = []
@@ -237,7 +237,7 @@ def cautions(model: Any) -> list[str]:
             f"Dropped: the variance of {_names(sorted(dropped))} is estimated as 0, so that they have no effect."
         )
     sentences.append("Coefficients describe associations, given the other terms; they are not effects of a change.")
-    return sentences if len(frames) else sentences[-1:]
+    return sentences
 
 
 def _pictures(model: Any, names: list[str]) -> str:
