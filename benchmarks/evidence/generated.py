@@ -217,17 +217,18 @@ def events() -> None:
     """D² of 10,000 new rows where events are few, without an effect of any column and with some: means of 8 tables."""
     print("| target | rows | of which events | columns | categories | with an effect | with it | without |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    kept = variances_module.PRIOR_OF_FEW
+    kept = variances_module.prior_of_variances
     layouts = ((30, 2, 0), (30, 2, 4), (30, 2, 20), (10, 5, 0), (10, 5, 3), (3, 30, 0), (3, 30, 2))
     sizes = ((300, 0.03), (300, 0.1), (1000, 0.03), (1000, 0.05))
     cases = [*product(("two classes", "counts", "amounts"), sizes), *(("normal", (n, 1.0)) for n in (60, 120))]
     for (target, (n, rate)), (n_columns, size, n_effects) in product(cases, layouts):
-        scores: dict[float, list[float]] = {kept: [], 0.0: []}
+        scores: dict[bool, list[float]] = {True: [], False: []}
         for seed in range(8):
             X, y = of_few_events(target, n + 10_000, rate, n_columns, size, n_effects, np.random.default_rng(seed))
             if np.count_nonzero(y[:n]) < 3:
                 continue
-            for variances_module.PRIOR_OF_FEW, own in scores.items():
+            for has_prior, own in scores.items():
+                variances_module.prior_of_variances = kept if has_prior else lambda *_: 0.0
                 if target == "two classes":
                     p = WideClassifier().fit(X[:n], y[:n]).predict_proba(X[n:])[:, 1]
                     known = [log_loss(y[n:], one) for one in (p, np.full(10_000, y[:n].mean()))]
@@ -239,7 +240,7 @@ def events() -> None:
                     predicted = model.predict(X[n:]), np.full(10_000, y[:n].mean())
                     known = [mean_tweedie_deviance(y[n:], one, power=power) for one in predicted]
                 own.append(1.0 - known[0] / known[1])
-        variances_module.PRIOR_OF_FEW = kept
+        variances_module.prior_of_variances = kept
         cells = " | ".join(f"{np.mean(own):.3f}, {min(own):.3f}" for own in scores.values())
         print(f"| {target} | {n:,} | {rate * n:.0f} | {n_columns} | {size} | {n_effects} | {cells} |", flush=True)
 

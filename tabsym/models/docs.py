@@ -54,8 +54,8 @@ alpha : "auto", float or mapping of term -> float, default "auto"
     and divided by its spread otherwise: scikit-learn's ``Ridge(alpha=a)`` is ``alpha=a / n_rows``. In a formula
     the penalty is of what is added: ``2*w[a]`` has that of ``2 w``, and slopes by category that of their change over a
     standard deviation of their number (centred, if there is ``w[a]``).
-    "auto": each term has its own, estimated (a variance component, by REML, with a prior of small ones if there are
-    few events or rows; of terms with infrequent categories by the loss of held-out rows; see `variances_`). Terms that
+    "auto": each term has its own, estimated (a variance component, by REML, with a prior if there are few events or
+    rows; of terms with infrequent categories by the loss of held-out rows; see `variances_`). Terms that
     a mapping does not name have an estimated one. 0: no penalty, as in a GLM. The intercept and slopes have none. A
     mapping is refused for formulas that multiply or share terms, and with names of no term.
 count_effect : bool, default True

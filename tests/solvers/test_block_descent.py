@@ -195,7 +195,9 @@ def test_precisions_move_as_fellner_and_schall_say():
     """By hand: 4 effective entries with a sum of squares of 2 want a precision of 2 times the dispersion."""
     evaluated = np.array([[4.0, 2.0], [0.01, 5.0], [3.0, 1e-9], [6.0, 12.0]])
     precision, moving, held = np.array([9.0, 1.0, 2.0, 5.0, 1.0]), np.empty(4), np.array([0.0, 8.0, 8.0, 6.0, 6.0])
-    move_precisions(np.array([1, 2, 3, 4]), evaluated, held, 1.5, 0.0, 0.02, np.log(30.0), precision, moving)
+    edf, squares = np.ascontiguousarray(evaluated.T)
+    at = np.array([1, 2, 3, 4])
+    move_precisions(at, edf, edf, squares, held, 1.5, 0.02, np.log(30.0), precision, moving)
     np.testing.assert_allclose(precision, [9.0, 3.0, 2.0, 150.0, 0.75])  # one is too little, one moves by the most
     np.testing.assert_allclose(moving, [np.log(3) * 4 / 2, 0.0, np.log(30) * 3 / 2, 0.0])
 

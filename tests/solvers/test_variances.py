@@ -24,7 +24,7 @@ from tabsym.solvers.newton.kernels_coefs import evaluate_ridge
 from tabsym.solvers.newton.kernels_walk import evaluate_walk
 from tabsym.solvers.newton.posteriors_classes import walk_of_classes
 from tabsym.solvers.newton.terms import Prior, SolverTerm, unordered_ratio
-from tabsym.solvers.newton.variances import Aitken, prior_of_variances
+from tabsym.solvers.newton.variances import Aitken, prior_of_variances, with_prior
 from tests.options import ADDITIVE, GLM
 from tests.oracles import online as naive
 from tests.oracles import variances as naive_evidence
@@ -1412,46 +1412,47 @@ def test_the_prior_of_variances_is_of_little_information(loss, n_rows, n_positiv
     assert prior_of_variances(BY_NAME[loss], n_rows, n_positive, n_terms) == pytest.approx(wanted)
 
 
-def effect_by_grid(y, x, prior):
-    """The standard deviation of the effects of two categories, at a local maximum of Laplace's likelihood by dense
-    algebra, and a prior of its logarithm; 0 where there is none above 1e-2."""
-    design = np.column_stack([np.ones(len(y)), x == 0, x == 1]).astype(float)
-
-    def marginal(log_sd):
-        penalty = np.diag([0.0, 1.0, 1.0]) * np.exp(-2.0 * log_sd)
-        theta = np.zeros(3)
-        for _ in range(200):
-            p = expit(design @ theta)
-            information = design.T @ ((p * (1.0 - p))[:, None] * design) + penalty
-            theta += np.linalg.solve(information, design.T @ (y - p) - penalty @ theta)
-        p = expit(design @ theta)
-        lost = -np.sum(np.log(np.where(y == 1, p, 1.0 - p))) + 0.5 * theta @ penalty @ theta
-        information = design.T @ ((p * (1.0 - p))[:, None] * design) + penalty
-        return lost + 0.5 * np.linalg.slogdet(information)[1] + 2.0 * log_sd + prior * log_sd
-
-    grid = np.linspace(np.log(1e-2), np.log(20.0), 120)
-    values = [marginal(one) for one in grid]
-    lower = [i for i in range(1, 119) if values[i] < values[i - 1] and values[i] < values[i + 1]]
-    return float(np.exp(grid[lower[-1]])) if lower else 0.0
+def test_the_prior_by_hand():
+    """Pooled: (2 + 6 / 3) / (1 + 3) is 1, and 3 in units of the second term."""
+    edf, squares = with_prior(np.array([1.0, 3.0]), np.array([2.0, 6.0]), 0.5, np.array([1.0, 3.0]))
+    np.testing.assert_allclose(edf, [1.75, 3.75])
+    np.testing.assert_allclose(squares, [2.5, 7.5])
+    same = np.array([1.0, 3.0]), np.array([2.0, 6.0])
+    for found, given in zip(with_prior(*same, 0.0, np.ones(2)), same, strict=True):
+        np.testing.assert_array_equal(found, given)
 
 
-@pytest.mark.parametrize("n_events", [(1, 11), (3, 9), (5, 7), (12, 48)])
-def test_variances_of_few_events_are_those_of_the_prior(n_events):
-    """Beside Laplace's restricted likelihood and the prior, on a grid; its weights change with the variance there."""
-    x = np.repeat([0, 1], 200)
-    y = np.zeros(400, dtype=int)
-    y[: n_events[0]] = y[200 : 200 + n_events[1]] = 1
-    prior = 1.0 - sum(n_events) / 60.0
-    wanted = effect_by_grid(y, x, prior)
-    model = WideClassifier(interactions=None, count_effect=False, tol=1e-8, max_iter=5_000)
-    model.fit(pd.DataFrame({"x": x.astype(str)}), y)
-    found = np.sqrt(model.variances_.loc["x", "variance"])
-    assert found == pytest.approx(wanted, rel=0.2, abs=1e-2)
-    without = effect_by_grid(y, x, 0.0)
-    assert found < without + 0.01 if prior else found == pytest.approx(without, rel=0.2)
+@pytest.mark.parametrize("n_categories", [2, 4])
+def test_variances_with_a_prior_beside_dense_algebra(n_categories):
+    """Forty rows of twelve columns: updates of precisions by all coefficients' covariance, until they settle."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(rng.integers(0, n_categories, (40, 12)).astype(str)).add_prefix("c")
+    y = X["c0"].astype(int) + 0.7 * (X["c1"] == "1") + 0.5 * rng.normal(size=40)
+    model = WideRegressor(loss="squared_error", interactions=None, count_effect=False, tol=1e-9, max_iter=20_000)
+    model.fit(X, y)
+    weight, n = 1.0 - 40 / (5 * 12), 40
+    groups = [np.array(X[name].to_numpy()[:, None] == np.unique(X[name]), dtype=float) for name in X]
+    design = np.column_stack([np.ones(n), *groups])
+    owner = np.concatenate([[-1], *(np.full(own.shape[1], at) for at, own in enumerate(groups))])
+    precision = np.full(12, 3.0)
+    for _ in range(4_000):
+        penalty = np.diag(np.where(owner < 0, 0.0, precision[owner]))
+        covariance = np.linalg.inv(design.T @ design + penalty)
+        theta = covariance @ design.T @ y
+        used = np.array(
+            [(owner == at).sum() - precision[at] * np.diag(covariance)[owner == at].sum() for at in range(12)]
+        )
+        squares = np.array([np.square(theta[owner == at]).sum() for at in range(12)])
+        dispersion = np.square(y - design @ theta).sum() / (n - 1.0 - used.sum())
+        pooled = squares.sum() / used.sum()
+        precision = np.minimum(dispersion * (used + 1.5 * weight) / (squares + weight * pooled), 1e9)
+    wanted = dispersion / precision
+    found = model.variances_["variance"].reindex(X.columns).to_numpy()
+    assert (wanted > 0.01).sum() >= 1
+    np.testing.assert_allclose(found, wanted, rtol=0.03, atol=2e-3)
 
 
-@pytest.mark.parametrize(("target", "worst"), [("classes", -0.1), ("counts", -0.1), ("amounts", -0.5)])
+@pytest.mark.parametrize(("target", "worst"), [("classes", -0.15), ("counts", -0.1), ("amounts", -0.5)])
 @pytest.mark.parametrize("formula", [None, "c[1] + u[c0]*v[c1] + a[c2]*b[c3]"])
 def test_a_few_events_are_not_followed_by_many_columns(target, worst, formula):
     """D² of new rows where no column has an effect; by restricted likelihood it was -.4, -.2 and -1.3."""

@@ -45,7 +45,7 @@ from tabsym.solvers.newton.fit import SolverResult
 from tabsym.solvers.newton.formula_posteriors import CommonLevels, Derivatives, FormulaPosteriors
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
-from tabsym.solvers.newton.variances import prior_of_variances
+from tabsym.solvers.newton.variances import prior_of_variances, with_prior
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.loop import Task
 from tabsym.solvers.sgd.options import SGD, Options
@@ -648,7 +648,8 @@ def _move_variances(objective: Objective, phi: Floats, evaluated: _EvaluatedTerm
     lengths = np.array(
         [objective.penalty_scale(index, squares) * np.square(objective.away(index, phi)).sum() for index in indices]
     )
-    now = evaluated.working * (evaluated.edf[indices] + objective.prior) / np.maximum(lengths, 1e-300)
+    used, lengths = with_prior(evaluated.edf[indices], lengths, objective.prior, np.ones(len(indices)))
+    now = evaluated.working * used / np.maximum(lengths, 1e-300)
     moves = np.log(np.clip(now, MIN_PRECISION, MAX_PRECISION) / objective.precision[indices])
     free = scale_free(objective.spec)
     relative = free[list(objective.other_factors)]

@@ -102,22 +102,22 @@ def evaluate_ridge(curvature, theta, precision, more, tol):
 
 
 @kernel
-def move_precisions(indices, evaluated, n_penalized, dispersion, prior, min_edf, max_change, precision, moving):
+def move_precisions(indices, used, edf, squares, n_penalized, dispersion, min_edf, max_change, precision, moving):
     """Fellner-Schall update of the precisions (P,) at `indices` (a,), each by at most `max_change` on the log scale.
 
-    `evaluated` (a, 2): effective degrees of freedom, below `min_edf` of which the precision stays, and sums of squares;
-    `n_penalized` (P,): numbers of penalized coefficients; `prior`: what is added to the degrees of freedom. `moving`
-    (a,) is set to the resulting change of the degrees of freedom.
+    `used` (a,): effective degrees of freedom, below `min_edf` of which the precision stays; `edf` and `squares` (a,):
+    these and the sums of squares, with those of a prior; `n_penalized` (P,): numbers of penalized coefficients.
+    `moving` (a,) is set to the resulting change of the degrees of freedom.
     """
     for at in range(len(indices)):
-        index, edf = indices[at], evaluated[at, 0]
+        index = indices[at]
         moving[at] = 0.0
-        if edf < min_edf:
+        if used[at] < min_edf:
             continue
-        now = dispersion * (edf + prior) / max(evaluated[at, 1], 1e-300)
+        now = dispersion * edf[at] / max(squares[at], 1e-300)
         moved = min(max(np.log(max(now / precision[index], 1e-300)), -max_change), max_change)
         precision[index] *= np.exp(moved)
-        moving[at] = abs(moved) * edf * (1.0 - edf / n_penalized[index])
+        moving[at] = abs(moved) * used[at] * (1.0 - used[at] / n_penalized[index])
 
 
 @inlined

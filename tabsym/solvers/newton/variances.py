@@ -43,7 +43,7 @@ from tabsym.solvers.newton.kernels_rows import move_and_sum_linear
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors, TermPosterior, TermPosteriors
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.rows import MulticlassRows, SingleOutputRows
-from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.terms import Prior, SolverTerm, unordered_ratio
 
 Floats = NDArray[np.float64]
 
@@ -51,14 +51,17 @@ FIRST_VARIANCE = 1.0 / 3.0
 """Initial variances, over the dispersion: the coefficient of a category with three rows of Hessian 1 is shrunk by
 half."""
 
-PRIOR_OF_FEW, MANY_EVENTS, MANY_PER_TERM = 1.0, 60, 5
-"""What is added to the degrees of freedom of each term if there is hardly any information, and the number of events,
-and of rows or events per term, from which on it is 0.
+OF_POOLED, OF_ZERO = 1.0, 0.5
+"""Degrees of freedom of a prior of the variances where there is hardly any information: of one at the variance that all
+terms have together, and of one at 0.
 
-It is a prior on the logarithm of a precision, by which a column of two categories needs an effect of up to 2.4 standard
-errors; by restricted likelihood it is 1. With few events or many columns the effects of columns without one add up
-(`benchmarks/evidence/README.md`, "Few events").
+By restricted likelihood a column of two categories is kept if its effect is above a standard error: with few events or
+rows and many columns the effects of columns without one add up (`benchmarks/evidence/README.md`, "Little
+information").
 """
+
+MANY_EVENTS, MANY_PER_TERM = 60, 5
+"""The number of events, and of rows or events per term, from which on variances have no prior."""
 
 MIN_EDF = 0.02
 """A term with fewer effective degrees of freedom than this is dropped."""
@@ -113,10 +116,10 @@ class Aitken:
 
 
 def prior_of_variances(loss: Loss, n_rows: int, n_positive: int, n_terms: int) -> float:
-    """What is added to the degrees of freedom of each term (`PRIOR_OF_FEW`), by the number of penalized terms.
+    """The weight of the prior of variances, from 0 to 1; `n_terms`: the number of penalized terms.
 
-    Events are rows of the less frequent of two classes, or positive counts and amounts, if most are 0. Not for several
-    classes, whose variances are multiplied by what rows held out say.
+    Events are rows of the less frequent of two classes, or positive counts and amounts, if most are 0. Several classes
+    have none: their variances are multiplied by a factor that held-out rows give.
     """
     if loss.code == MULTINOMIAL:
         return 0.0
@@ -124,7 +127,18 @@ def prior_of_variances(loss: Loss, n_rows: int, n_positive: int, n_terms: int) -
     if loss.code == LOGISTIC or (loss.log_link and 2 * n_positive < n_rows):
         n_informed = min(n_positive, n_rows - n_positive)
         share = 1.0 - n_informed / MANY_EVENTS
-    return PRIOR_OF_FEW * max(share, 1.0 - n_informed / (MANY_PER_TERM * max(n_terms, 1)), 0.0)
+    return max(share, 1.0 - n_informed / (MANY_PER_TERM * max(n_terms, 1)), 0.0)
+
+
+def with_prior(edf: Floats, squares: Floats, weight: float, units: Floats) -> tuple[Floats, Floats]:
+    """Degrees of freedom and sums of squares (terms,) with those of the prior, for updates of the variances.
+
+    `units` (terms,): by which variances of the coefficients are multiplied to be those of a term's parameters.
+    """
+    if weight == 0.0 or not edf.any():
+        return edf, squares
+    pooled = float((squares / units).sum() / edf.sum())
+    return edf + weight * (OF_POOLED + OF_ZERO), squares + weight * OF_POOLED * pooled * units
 
 
 class VarianceComponents:
@@ -142,6 +156,9 @@ class VarianceComponents:
         self.dispersion = self.pearson = 1.0
         n_penalized = sum(term.prior is not Prior.FLAT for term in solver.terms)
         self.prior = prior_of_variances(solver.loss, solver.n_rows, solver.count_positive(), n_penalized)
+        self._units = np.array([
+            unordered_ratio(term.size - term.n_unordered) if term.prior is Prior.WALK else 1.0 for term in solver.terms
+        ])  # fmt: skip
         if not self.has_dispersion:  # weights of classes are no repeated rows, of which there would be more
             self.dispersion = solver.design_effect()
         self.edf = np.array([float(term.size * solver.n_outputs) for term in solver.terms])
@@ -226,8 +243,10 @@ class VarianceComponents:
                 self.posterior(index)
             change = self._move_dispersion()
         moving, before = np.empty(len(at)), solver.precision[at]
+        used, squares = np.ascontiguousarray(evaluated.T)
+        edf, squares = with_prior(used, squares, self.prior, self._units[at])
         move_precisions(
-            at, evaluated, self.posteriors.n_penalized, self.dispersion, self.prior, MIN_EDF, MAX_CHANGE,
+            at, used, edf, squares, self.posteriors.n_penalized, self.dispersion, MIN_EDF, MAX_CHANGE,
             solver.precision, moving,
         )  # fmt: skip
         if solver.n_rows <= EXTRAPOLATED_ROWS or solver.loss.code == MULTINOMIAL:
