@@ -387,7 +387,7 @@ def test_a_first_fit_says_that_kernels_are_compiled_and_a_second_process_has_non
         "CompilationNotice.PATIENCE = 0.0\n"
         "import pandas as pd\n"
         "from tabsym import MODLEncoder\n"
-        "X, y = pd.DataFrame({'a': ['p', 'q'] * 40}), [0.0, 1.0] * 40\n"
+        "X, y = pd.DataFrame({'a': ['p', 'q'] * 40, 'b': [0.5 * i for i in range(80)]}), [0.0, 1.0] * 40\n"
         "MODLEncoder().fit(X, y)\n"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}

@@ -50,7 +50,7 @@ LOWEST, LARGEST = 1e-3, 1e3
 MIN_POWER, MAX_POWER = 1.001, 1.999
 """Powers of compound laws; nearer to 1 and 2, where sums over events have few digits, these are taken for them."""
 
-UNEVEN = 1.5
+UNEVEN = 1.8
 """The design effect of weights above which the power of the weights is estimated; below, it matters little."""
 
 BINS_TO_DOUBLE, MAX_BIN = 8, 240
