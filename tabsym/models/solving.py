@@ -69,7 +69,8 @@ def solve(
                 return _with_likelihood(fitted, certainty, optimum.solver.scores(), coded.training, units)
 
             return conclude(config, model, terms, optimum, units, rng, likely)
-        answer = fit_formula(model.spec, rows, task_of(model), config.newton, ridge, model.state[:, 0], rng)
+        copies = coded.training.copies
+        answer = fit_formula(model.spec, rows, task_of(model), config.newton, ridge, model.state[:, 0], rng, copies)
         dispersion = answer.certainty.dispersion
         answer = in_users_target(answer, units)
         fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)

@@ -233,6 +233,18 @@ def test_products_of_terms(formula):
             np.testing.assert_allclose(one.predict(TABLE[FEATURES]), other.predict(TABLE[FEATURES]), atol=1e-5)
 
 
+@pytest.mark.parametrize(("loss", "weight"), [("squared_error", None), ("poisson", None), ("gamma", "weight")])
+def test_products_with_estimated_penalties(loss, weight):
+    """Uneven numbers of copies are no uneven weights, and count as rows and events."""
+    target, rows = TARGETS.get(loss, loss), TABLE.loc[np.repeat(TABLE.index[:400], np.resize([1, 1, 1, 30], 400))]
+    rows = rows.reset_index(drop=True)
+    model = WideRegressor("c[1] + a[shop]*m[kind]", loss=loss, tol=1e-8, max_iter=5000)
+    one = fitted(model, grouped(rows, target), target, compressed=True, weight=weight)
+    other = fitted(model, rows, target, compressed=False, weight=weight)
+    np.testing.assert_allclose(one.variances_["variance"], other.variances_["variance"], rtol=1e-2)
+    np.testing.assert_allclose(one.predict(TABLE[FEATURES]), other.predict(TABLE[FEATURES]), rtol=1e-3, atol=1e-3)
+
+
 def test_categories_without_a_coefficient_of_their_own():
     model = WideRegressor(loss="squared_error", handle_unknown="similar")
     one = fitted(model, grouped(RARE, "amount"), "amount", compressed=True)

@@ -51,7 +51,8 @@ MIN_POWER, MAX_POWER = 1.001, 1.999
 """Powers of compound laws; nearer to 1 and 2, where sums over events have few digits, these are taken for them."""
 
 UNEVEN = 1.8
-"""The design effect of weights above which the power of the weights is estimated; below, it matters little."""
+"""The design effect of weights above which their power is estimated; weights below are precisions, as in a GLM,
+whatever the residuals are."""
 
 BINS_TO_DOUBLE, MAX_BIN = 8, 240
 """Bins of weights from one to the double, and on each side of 1: up to 2^30."""
@@ -231,7 +232,7 @@ class WorkingDispersion:
 
 @dataclass(frozen=True)
 class WeightBins:
-    """The rows by their weight, in bins of a ninth of it.
+    """The rows by their weight, in bins 9 % wide.
 
     Attributes
     ----------
@@ -289,6 +290,8 @@ class PowerOfWeights:
 
         `leverage`: that of a row of weight 1, degrees of freedom over the sum of the weights.
         """
+        if self.value == 1.0:  # precisions, and remain so
+            return 1.0
         self.value = min(likely_power(sums, leverage), self.value + POWER_STEP)
         counts, logs = sums[sums[:, 0] > 0.0, :2].T
         rest = counts * np.exp((1.0 - self.value) * logs / counts)

@@ -24,7 +24,7 @@ from scipy.special import softmax
 
 from tabsym.categories import row_numbers
 from tabsym.design.model_spec import ModelSpec, Rows, Work
-from tabsym.frame.target import design_effect
+from tabsym.frame.target import Copies, design_effect
 from tabsym.losses.loss import HUBER, LOGISTIC, MULTINOMIAL, deviance
 from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import target_scale_of
@@ -96,6 +96,8 @@ class Objective:
     task : Task
     centred : bool
         Whether factors of products are centred on the mean of their term, not on 0.
+    copies : (n,) or None
+        How many equal rows each row represents, whose weights the weight of the row adds up.
 
     Attributes
     ----------
@@ -113,8 +115,11 @@ class Objective:
         For such factors: the other factors of each of their terms.
     """
 
-    def __init__(self, spec: ModelSpec, rows: Rows, task: Task, *, centred: bool) -> None:
+    def __init__(self, spec: ModelSpec, rows: Rows, task: Task, *, centred: bool, copies: Copies = None) -> None:
         self.spec, self.rows, self.task, self.n_passes = spec, rows, task, 0
+        self.copies, self.n_rows = copies, len(rows.y) if copies is None else int(copies.sum())
+        positive = rows.y > 0.0
+        self.n_positive = int(np.count_nonzero(positive) if copies is None else copies[positive].sum())
         self.precision = np.zeros(len(spec.blocks))
         self.total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
         self._members = row_numbers(len(rows.y))
@@ -131,7 +136,7 @@ class Objective:
         self.joint: dict[bytes, tuple[Floats, Floats]] = {}
         self.working: WorkingDispersion | None = None
         n_penalized = len(list(self.penalized()))
-        self.prior = prior_of_variances(task.loss, len(rows.y), int(np.count_nonzero(rows.y > 0.0)), n_penalized)
+        self.prior = prior_of_variances(task.loss, self.n_rows, self.n_positive, n_penalized)
         self.weight_bins: WeightBins | None = None
         self.power: PowerOfWeights | None = None
         self.unit = target_scale_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
@@ -227,20 +232,21 @@ def fit_formula(
     penalty: float | None,
     start: Floats,
     rng: np.random.RandomState,
+    copies: Copies = None,
 ) -> SolverResult:
     """The best optimum of several starts: with a ridge `penalty` on the mean loss, or None for variances by REML.
 
     Ctrl-C ends the fit with the best coefficients so far.
     """
-    objective = Objective(spec, rows, task, centred=penalty is None)
+    objective = Objective(spec, rows, task, centred=penalty is None, copies=copies)
     for index, _ in objective.penalized():
         objective.precision[index] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
     if penalty is None and task.loss.log_link:
         objective.working = _working_dispersion(objective, start)
     is_regression = task.loss.code not in (LOGISTIC, MULTINOMIAL)
-    if penalty is None and is_regression and design_effect(rows.weight) > UNEVEN:
+    if penalty is None and is_regression and design_effect(rows.weight, copies) > UNEVEN:
         slopes, hessians = (own[:, 0] for own in _grads(objective, start))
-        objective.weight_bins = WeightBins.of(rows.weight, None)
+        objective.weight_bins = WeightBins.of(rows.weight, copies)
         objective.power = PowerOfWeights(objective.weight_bins.sums(slopes, hessians, rows.weight, objective.unit))
     starts = [start]
     if not spec.is_additive:
@@ -603,8 +609,8 @@ def _working_dispersion(objective: Objective, constant: Floats) -> WorkingDisper
     slopes, hessians = _grads(objective, constant)
     squares = np.square(slopes[:, 0]) / (rows.weight if len(rows.weight) else 1.0)
     return WorkingDispersion.of(
-        objective.task.loss, objective.total, len(rows.y), int(np.count_nonzero(rows.y > 0.0)),
-        lowest_positive(rows.y, rows.weight, None)[0], float(squares.sum() / hessians.sum()),
+        objective.task.loss, objective.total, objective.n_rows, objective.n_positive,
+        lowest_positive(rows.y, rows.weight, objective.copies)[0], float(squares.sum() / hessians.sum()),
     )  # fmt: skip
 
 

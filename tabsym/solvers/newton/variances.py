@@ -118,8 +118,8 @@ class Aitken:
 def prior_of_variances(loss: Loss, n_rows: int, n_positive: int, n_terms: int) -> float:
     """The weight of the prior of variances, from 0 to 1; `n_terms`: the number of penalized terms.
 
-    Events are rows of the less frequent of two classes, or positive counts and amounts, if most are 0. Several classes
-    have none: their variances are multiplied by a factor that held-out rows give.
+    Events are rows of the less frequent of two classes, or positive targets behind a log link, if most are 0. Several
+    classes have none: their variances are multiplied by a factor that held-out rows give.
     """
     if loss.code == MULTINOMIAL:
         return 0.0
@@ -348,7 +348,7 @@ class VarianceComponents:
             deviance = self._for_freedom_left(solver.mean_deviance()) if self._working.by_deviance else np.nan
             now = self._working(now, deviance, self._freedom_left())
         used = float(self.edf[~solver.dropped].sum())
-        if self._power is not None and self._power.value < 1.0:
+        if self._power is not None and self._power.value < 1.0:  # else the sums are not needed
             now *= self._power.inflation(solver.sums_by_weight(now), used / solver.total)
         change = abs(math.log(now / self.dispersion)) * used / solver.total
         self.dispersion = now
