@@ -277,12 +277,15 @@ def exact_cuts(
         return float(np.min(bounds.with_prior(prior)))
 
 
-def descend_cuts(task: CutTask, boundaries: Indices, prior: Floats, best: Best, granularity: int) -> None:
-    """A good model with cuts at these boundaries."""
+def descend_cuts(
+    task: CutTask, boundaries: Indices, prior: Floats, best: Best, granularity: int, search: PricedSearch | None = None
+) -> None:
+    """A good model with cuts at these boundaries; `search`: one under further constraints."""
     max_parts = min(len(boundaries), len(prior))
     if max_parts > 1:
         try:
-            descend(PricedSearch(task, boundaries), prior[:max_parts], best, Bounds(), granularity)
+            search = PricedSearch(task, boundaries) if search is None else search
+            descend(search, prior[:max_parts], best, Bounds(), granularity)
         except OutOfTime:
             return
 

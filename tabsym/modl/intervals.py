@@ -41,6 +41,9 @@ MAX_COUNTS = 8 * MAX_EXACT**2
 """Blocks squared times classes: of more classes the optimum is certified for fewer blocks, for as much work."""
 MONOTONE_GRID = 10
 """Monotone cuts lie on the grid of 2**MONOTONE_GRID quantiles: the search holds a table over pairs of boundaries."""
+_COARSE_MONOTONE = 7
+"""Without a proof monotone cuts are searched on the grid of 2**7 quantiles, then around the cuts found there: a search
+takes as long as pairs of boundaries."""
 _MAX_IDLE, _CHEAP = 3, 512
 """Granularities without a better model, after which a search without a proof ends: time for cost. Grids of up to
 `_CHEAP` boundaries are searched in any case: where most values are equal, as in targets that are mostly 0, coarse
@@ -93,6 +96,7 @@ def discretize(
         lower = search.of_page()
     else:
         lower = search.of_khiops()
+    best = search.best
     return Partition(
         criterion=settings.criterion,
         labels=labels_of(best.ends, task.n_blocks),
@@ -185,7 +189,7 @@ class _IntervalSearch:
             else:
                 self.exact(self.merged(coarse), granularity, Bounds())
             self.slide(boundaries, granularity)
-            coarse = self._around(self.best.ends, boundaries)
+            coarse = self._around(self.best.ends, boundaries, self.coarse_grid)
 
     def slide(self, boundaries: Indices, granularity: int, reach: int | None = None) -> None:
         """Move the best model's cuts to the best of these boundaries, at most `reach` of them per iteration."""
@@ -207,9 +211,9 @@ class _IntervalSearch:
         if cost < best.cost:
             best.cost, best.ends, best.granularity = cost, moved, granularity
 
-    def _around(self, ends: Indices, boundaries: Indices) -> Indices:
-        """A coarse grid, and finer boundaries around each cut."""
-        coarse = quantile_boundaries(self.task.sizes, self.coarse_grid - 1, boundaries)
+    def _around(self, ends: Indices, boundaries: Indices, grid: int) -> Indices:
+        """A grid coarser than 2**grid quantiles, and finer boundaries around each cut."""
+        coarse = quantile_boundaries(self.task.sizes, grid - 1, boundaries)
         index = np.searchsorted(boundaries, ends[:-1])
         steps = np.unique(np.concatenate([np.arange(5), 2 ** np.arange(3, 14)]))
         windows = index[:, None] + np.concatenate([-steps, steps])[None, :]
@@ -261,9 +265,13 @@ class _IntervalSearch:
 
     def monotonic(self) -> float:
         """Search partitions that rise, those that fall, or both; the bound, up to 2**MONOTONE_GRID boundaries."""
+        directions = (True, False) if self.settings.direction == 0 else (self.settings.direction > 0,)
+        if not self.settings.is_thorough and self.settings.max_parts is None:
+            self.best = min([self.best, *map(self._near_monotonic, directions)], key=lambda best: best.cost)
+            return -np.inf
         lower, reduced = np.inf, False
         grids = self.grids()
-        for rising in (True, False) if self.settings.direction == 0 else (self.settings.direction > 0,):
+        for rising in directions:
             bounds = Bounds()
             for granularity in sorted(grids, reverse=True):
                 boundaries = grids[granularity]
@@ -272,6 +280,23 @@ class _IntervalSearch:
                 search = _MonotoneSearch(self.task, boundaries, rising)
                 lower = min(lower, self.exact(boundaries, granularity, bounds, search))
         return -np.inf if reduced else lower
+
+    def _near_monotonic(self, rising: bool) -> Best:
+        """A model near the optimum: from the coarsest granularity on, until finer ones do not help."""
+        best = Best(self.best.cost, self.best.ends)
+        for granularity, boundaries in self.grids().items():
+            is_idle = best.granularity and granularity > best.granularity + _MAX_IDLE
+            if is_idle and len(boundaries) > 2**_COARSE_MONOTONE:
+                break
+            prior = self.prior(len(boundaries), granularity)
+            searched = quantile_boundaries(self.task.sizes, _COARSE_MONOTONE, boundaries)
+            for _ in range(_REFINEMENTS):
+                search = _MonotoneSearch(self.task, searched, rising)
+                descend_cuts(self.task, searched, prior, best, granularity, search)
+                if len(searched) == len(boundaries):
+                    break
+                searched = self._around(best.ends, boundaries, _COARSE_MONOTONE)
+        return best
 
 
 class _MonotoneSearch(PricedSearch):

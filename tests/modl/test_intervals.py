@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tabsym.modl import Settings, cuts, discretize, group, intervals
+from tabsym.modl import Settings, cuts, discretize, group, intervals, kernels
 from tests.modl_data import steps, tables
 from tests.oracles import modl as naive_modl
 
@@ -61,6 +61,31 @@ def test_monotone_intervals_equal_brute_force(counts):
         )
         found = discretize(counts, Settings(criterion=criterion, monotonic=True))
         assert found.cost == pytest.approx(best, abs=1e-7)
+
+
+@pytest.mark.parametrize("criterion", ["page", "khiops"])
+@pytest.mark.parametrize("shape", [np.negative, np.exp, lambda x: np.where(x < 0.5, 0.0, x)])
+def test_monotone_intervals_without_a_proof_are_as_good_and_search_few_boundaries(criterion, shape, monkeypatch):
+    """A search costs as much as pairs of boundaries: in regression, where there are hundreds of searches, minutes."""
+    rng = np.random.default_rng(2)
+    x = np.sort(rng.normal(size=900))
+    target = np.digitize(shape(x) + rng.normal(size=900), [-1.0, 0.0, 1.0, 2.0])
+    counts, searched = np.eye(5)[target], []
+
+    def noting(cumulative, *rest, original=kernels.monotone_cuts):
+        searched.append(cumulative.shape[1] - 1)
+        return original(cumulative, *rest)
+
+    monkeypatch.setattr(kernels, "monotone_cuts", noting)
+    asked = {"value": target.astype(float), "min_parts": 2}
+    found = discretize(counts, Settings(criterion, monotonic=True, prove=False), **asked)
+    assert max(searched) <= 450
+    assert found.lower_bound == -np.inf
+    proven = discretize(counts, Settings(criterion, monotonic=True), **asked)
+    assert max(searched) > 450
+    assert found.cost <= proven.cost * (1 + 3e-3)
+    means = found.counts @ np.arange(5) / found.counts.sum(axis=1)
+    assert found.n_parts > 1 and (np.all(np.diff(means) > 0) or np.all(np.diff(means) < 0))
 
 
 @settings(max_examples=25, deadline=None)
