@@ -31,7 +31,7 @@ def by_softmax(classifier):
 
 def working(model):
     """The dispersion that variances go by; behind a log link Pearson's, which deviations go by, is another."""
-    found = model.model_.certainty.working
+    found = model.model_.uncertainty.working
     return model.dispersion_ if np.isnan(found) else found
 
 

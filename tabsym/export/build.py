@@ -427,7 +427,7 @@ def _fits_model(model: Any) -> bool:
     spec, n_outputs = model.spec, model.n_outputs
     n, n_blocks = spec.n_coefs, len(spec.blocks)
     factors = [factor for term in spec.terms for factor in term.factors]
-    certainty = model.certainty
+    uncertainty = model.uncertainty
     return (
         type(n_outputs) is int
         and all(type(block.rank) is int and block.rank > 0 for block in spec.blocks)
@@ -436,8 +436,8 @@ def _fits_model(model: Any) -> bool:
         and model.theta.shape == (n, n_outputs)
         and model.counts.shape == model.weights.shape == (n,)
         and model.state.shape == (n * n_outputs, len(model.columns.fresh))
-        and (certainty is None or certainty.samples is None or certainty.samples.shape[0] == n)
-        and (certainty is None or certainty.unknown is None or certainty.unknown.shape[1] == n)
+        and (uncertainty is None or uncertainty.samples is None or uncertainty.samples.shape[0] == n)
+        and (uncertainty is None or uncertainty.unknown is None or uncertainty.unknown.shape[1] == n)
     )
 
 

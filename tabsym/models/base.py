@@ -194,12 +194,13 @@ class WideBase(InspectionMethods, TableEstimator):
         """
         if config.formula is None or self._only_predicts:
             return
-        spec, certainty = model.spec, model.certainty
+        spec, uncertainty = model.spec, model.uncertainty
         for index, term in enumerate(spec.fitted_terms):
             if term.numeric is None or spec.is_scalar(term) or index in spec.centering_terms:
                 continue
             block = next(one.block for one in term.factors if spec.blocks[one.block].source is not None)
-            is_shrunk = config.l1 + config.l2 > 0.0 if certainty is None else np.isfinite(certainty.variances[block])
+            variances = None if uncertainty is None else uncertainty.variances
+            is_shrunk = config.l1 + config.l2 > 0.0 if variances is None else np.isfinite(variances[block])
             if not is_shrunk:
                 continue
             moments = model.numerics[term.numeric]
@@ -282,10 +283,10 @@ class WideBase(InspectionMethods, TableEstimator):
     ) -> KeyboardInterrupt | None:
         """Set the fitted attributes; `training`: the rows, or a sample of them."""
         outcome = fitted.outcome
-        certainty = fitted.model.certainty
-        if certainty is not None and self._class_effect != 1.0:  # a weight is no repeated row
-            certainty = certainty.times(self._class_effect)
-            fitted = replace(fitted, model=replace(fitted.model, certainty=certainty))
+        uncertainty = fitted.model.uncertainty
+        if uncertainty is not None and self._class_effect != 1.0:  # a weight is no repeated row
+            uncertainty = uncertainty.times(self._class_effect)
+            fitted = replace(fitted, model=replace(fitted.model, uncertainty=uncertainty))
         self._similar = None
         if self.handle_unknown == "similar":
             self._similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
@@ -429,8 +430,8 @@ class WideBase(InspectionMethods, TableEstimator):
     def _score_deviations(self, X: Any) -> Floats:
         """Posterior standard deviations (n,) of the linear predictors of a table."""
         table, _ = self._read_to_predict(as_rows(X))  # an offset is certain
-        certainty = self.model_.certainty
-        if certainty is None or certainty.samples is None:
+        uncertainty = self.model_.uncertainty
+        if uncertainty is None or uncertainty.samples is None:
             raise ValueError(
                 "return_std=True needs samples from the posterior: fit with n_posterior_samples=32, for sums of terms "
                 "and one linear predictor (not for more than two classes)."

@@ -31,7 +31,7 @@ from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.models.model import WideModel, edge_names, source_of
 from tabsym.modl.columns import interval_labels
-from tabsym.solvers.newton.certainty import TermCovariance
+from tabsym.solvers.newton.uncertainty import TermCovariance
 
 Floats = NDArray[np.float64]
 
@@ -292,17 +292,17 @@ def with_fixed_term(model: WideModel, term: FixedTerm, training: Training) -> Wi
         units = replace(units, means=means, spreads=spreads, fills=np.append(units.fills, moments.mean))
     seen = codes >= 0
     weight = None if training.weight is None else training.weight[seen]
-    certainty = model.certainty
-    if certainty is not None:
-        samples, unknown = certainty.samples, certainty.unknown
+    uncertainty = model.uncertainty
+    if uncertainty is not None:
+        samples, unknown = uncertainty.samples, uncertainty.unknown
         no_covariance = TermCovariance(np.zeros((q, k)), np.zeros((k, q, 0)))
-        certainty = replace(
-            certainty,
-            variances=np.append(certainty.variances, 0.0),
-            edf=np.append(certainty.edf, 0.0),
-            sd=np.concatenate([certainty.sd, np.zeros((q, k))]),
+        uncertainty = replace(
+            uncertainty,
+            variances=np.append(uncertainty.variances, 0.0),
+            edf=np.append(uncertainty.edf, 0.0),
+            sd=np.concatenate([uncertainty.sd, np.zeros((q, k))]),
             samples=None if samples is None else np.concatenate([samples, np.zeros((q, samples.shape[1]))]),
-            covariances=(*certainty.covariances, no_covariance) if certainty.covariances else (),
+            covariances=(*uncertainty.covariances, no_covariance) if uncertainty.covariances else (),
             unknown=None if unknown is None else np.pad(unknown, ((0, 0), (0, q), (0, 0))),
         )
     return replace(
@@ -314,7 +314,7 @@ def with_fixed_term(model: WideModel, term: FixedTerm, training: Training) -> Wi
         counts=np.concatenate([model.counts, rows_by_code(codes, q, training.copies)]),
         weights=np.concatenate([model.weights, np.bincount(codes[seen], weight, minlength=q)]),
         state=np.concatenate([model.state, model.columns.blank((term.values / size).ravel())]),
-        certainty=certainty,
+        uncertainty=uncertainty,
     )
 
 

@@ -306,7 +306,7 @@ class _TermsOfModel:
         block, own = self.spec.blocks[index], self.spec.coefs(index)
         values = self.model.theta[own].reshape(-1, block.rank, self.model.n_outputs)
         rows, default = self.model.counts[own][:: block.rank], self.model.neutral(index)
-        certain = self.model.certainty
+        certain = self.model.uncertainty
         sd = None if certain is None else certain.sd[own].reshape(values.shape)
         if block.source is None:
             return Lookup(block.name, (), np.zeros((1, 0), dtype=np.int32), values, default, rows, sd)

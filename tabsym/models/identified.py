@@ -23,19 +23,19 @@ from tabsym.messages import warn_user
 from tabsym.models.model import WideModel, products_of, source_of
 from tabsym.models.start import with_state
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.certainty import (
-    Certainty,
-    CovariancesByTerm,
-    JointCovariance,
-    TermCovariance,
-    covariance_of,
-    whole_covariance,
-)
 from tabsym.solvers.newton.fit import Optimum
 from tabsym.solvers.newton.information import UNIDENTIFIED
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.rows import MulticlassRows, SingleOutputRows
 from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.uncertainty import (
+    CovariancesByTerm,
+    JointCovariance,
+    TermCovariance,
+    Uncertainty,
+    covariance_of,
+    whole_covariance,
+)
 
 Floats = NDArray[np.float64]
 
@@ -195,18 +195,18 @@ def _weights_by_term(solver: BlockDescent, weights: Weights, by_category: NDArra
 
 def with_joint_covariances(
     model: WideModel,
-    certainty: Certainty,
+    uncertainty: Uncertainty,
     optimum: Optimum,
     weights: Weights,
     by_category: NDArray[np.bool_],
     whole: JointCovariance | None,
-) -> Certainty:
+) -> Uncertainty:
     """Add the joint posterior covariances of all coefficients, as far as they are computable.
 
     Parameters
     ----------
     model : WideModel
-    certainty : Certainty
+    uncertainty : Uncertainty
         On the original scale, each block by itself.
     optimum : Optimum
     weights : dict of block -> (q,)
@@ -220,15 +220,15 @@ def with_joint_covariances(
     terms, active = solver.terms, solver.active
     random_effects = np.flatnonzero(by_category).tolist()
     found: dict[int, TermCovariance] = {}
-    sd = certainty.sd.copy()
-    total_sd, joint = certainty.total_sd, dict[str, Any]()
+    sd = uncertainty.sd.copy()
+    total_sd, joint = uncertainty.total_sd, dict[str, Any]()
     if whole is not None:
         blocks = [terms[index].block for index in active]
         found, joint = _of_whole(model, blocks, whole, dispersion, weights, random_effects)
     elif active and model.n_outputs == 1:
         parts = CovariancesByTerm(solver, active, _weights_by_term(solver, weights, by_category))
-        if certainty.samples is not None and not parts.is_exact:
-            found = _of_samples(spec, certainty.samples, weights, random_effects)
+        if uncertainty.samples is not None and not parts.is_exact:
+            found = _of_samples(spec, uncertainty.samples, weights, random_effects)
         else:
             total_sd = np.full_like(sd, np.nan)
             found = _of_parts(model, parts, terms, weights, sd, total_sd, dispersion, random_effects)
@@ -240,20 +240,20 @@ def with_joint_covariances(
         sd[spec.coefs(terms[index].block)] = np.nan
         found.pop(terms[index].block, None)
     covariances = tuple(found.get(block) for block in range(len(spec.blocks)))
-    return replace(certainty, sd=sd, covariances=covariances, total_sd=total_sd, **joint)
+    return replace(uncertainty, sd=sd, covariances=covariances, total_sd=total_sd, **joint)
 
 
 def with_joint_covariances_of_formula(
-    model: WideModel, certainty: Certainty, whole: JointCovariance, dispersion: float, weights: Weights
-) -> Certainty:
+    model: WideModel, uncertainty: Uncertainty, whole: JointCovariance, dispersion: float, weights: Weights
+) -> Uncertainty:
     """Add the joint posterior covariances of all coefficients of a formula's model."""
-    spec, sd = model.spec, certainty.sd.copy()
-    random_effects = np.flatnonzero(is_random_effect(model, certainty.variances)).tolist()
+    spec, sd = model.spec, uncertainty.sd.copy()
+    random_effects = np.flatnonzero(is_random_effect(model, uncertainty.variances)).tolist()
     whole = replace(whole, unknown=np.array([_as_shown(model, one, weights, k) for k, one in enumerate(whole.unknown)]))
     found, joint = _of_whole(model, range(len(spec.blocks)), whole, dispersion, weights, random_effects)
     for block, one in found.items():
         sd[spec.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
-    return replace(certainty, sd=sd, covariances=tuple(found.values()), **joint)
+    return replace(uncertainty, sd=sd, covariances=tuple(found.values()), **joint)
 
 
 SHOWN = 1e-3
@@ -293,7 +293,7 @@ def _of_whole(
     weights: Weights,
     random_effects: Collection[int],
 ) -> tuple[dict[int, TermCovariance], dict[str, Any]]:
-    """From the joint covariance of some blocks on the training scale; and `Certainty.joint` and `joint_index`."""
+    """From the joint covariance of some blocks on the training scale; and `Uncertainty.joint` and `joint_index`."""
     spec = model.spec
     coefs = np.concatenate([np.arange(spec.coefs(block).start, spec.coefs(block).stop) for block in blocks])
     units = replace(model.units, centre=0.0)  # a shift has no variance
@@ -437,9 +437,9 @@ def at_means_of_numbers(model: WideModel, block: int) -> tuple[Floats, TermCovar
     The coefficients themselves are those for a number of 0, often far from all rows: they and their deviations are
     large there. And their covariance, None where that is not known, as of many coefficients.
     """
-    spec, own, certainty = model.spec, model.spec.coefs(block), model.certainty
-    assert certainty is not None
-    theta, covariance = model.theta[own], certainty.covariances[block] if certainty.covariances else None
+    spec, own, uncertainty = model.spec, model.spec.coefs(block), model.uncertainty
+    assert uncertainty is not None
+    theta, covariance = model.theta[own], uncertainty.covariances[block] if uncertainty.covariances else None
     times = {}
     for index, term in spec.centering_terms.items():
         slope = spec.fitted_terms[index]
@@ -448,13 +448,13 @@ def at_means_of_numbers(model: WideModel, block: int) -> tuple[Floats, TermCovar
     if spec.blocks[block].source is None or not times:
         return theta, covariance
     theta = theta + sum(by * model.theta[spec.coefs(slope)] for slope, by in times.items())
-    if not certainty.joint.size:
+    if not uncertainty.joint.size:
         return theta, None
     q, parts = len(theta), {block: 1.0} | times
     by = np.concatenate([size * np.eye(q) for size in parts.values()], axis=1)
-    at = certainty.joint_index[np.concatenate([np.arange(spec.n_coefs)[spec.coefs(part)] for part in parts])]
+    at = uncertainty.joint_index[np.concatenate([np.arange(spec.n_coefs)[spec.coefs(part)] for part in parts])]
     by, at = by[:, at >= 0], at[at >= 0]
-    matrices = by @ certainty.joint[:, at][:, :, at] @ by.T
+    matrices = by @ uncertainty.joint[:, at][:, :, at] @ by.T
     return theta, covariance_of(matrices, np.zeros(q, dtype=np.bool_), np.empty((len(matrices), q, 0)))
 
 
@@ -536,12 +536,12 @@ def with_separation(
     `without_doubt`; `complete`: see `completely_separated`. Differences of other categories keep their deviations, but
     not those from the mean of the term, which is infinite too.
     """
-    certainty, spec = model.certainty, model.spec
+    uncertainty, spec = model.uncertainty, model.spec
     certain = np.zeros((spec.n_coefs, model.n_outputs), dtype=np.bool_) if certain is None else certain
     complete = np.zeros(model.n_outputs, dtype=np.bool_) if complete is None else complete
     complete = complete | (model.loss.for_classes and loss < CERTAIN)
     found = _separated(model, complete, certain) if least < np.exp(-FAR_SCORE) else {}
-    if not found or certainty is None:
+    if not found or uncertainty is None:
         if least < CERTAIN_IN_PRODUCTS:
             _warn_of_products(caller, model)
         return model
@@ -555,16 +555,16 @@ def with_separation(
     by_rows = centering_weights(model, by_category=np.zeros(len(spec.blocks), dtype=np.bool_))
     move = move_means(spec, move, {block: by_rows[block] for block in found if block in by_rows})
     unknown = move.T[:, :, None]
-    if certainty.unknown is not None:
-        unknown = np.concatenate([certainty.unknown, unknown], axis=2)
-    covariances = list(certainty.covariances)
+    if uncertainty.unknown is not None:
+        unknown = np.concatenate([uncertainty.unknown, unknown], axis=2)
+    covariances = list(uncertainty.covariances)
     for block, own in enumerate(covariances):
         direction = move[spec.coefs(block)].T[:, :, None]
         if own is not None and direction.any():
             more = direction if own.unknown is None else np.concatenate([own.unknown, direction], axis=2)
             covariances[block] = replace(own, unknown=more)
-    sd = np.where(move != 0.0, np.inf, certainty.sd)
-    certainty = replace(certainty, sd=sd, covariances=tuple(covariances), unknown=unknown, separated=names)
+    sd = np.where(move != 0.0, np.inf, uncertainty.sd)
+    uncertainty = replace(uncertainty, sd=sd, covariances=tuple(covariances), unknown=unknown, separated=names)
     shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
     warn_user(
         f"{caller}: {shown} separate{'s' if len(names) == 1 else ''} the target completely (separation): the "
@@ -573,40 +573,40 @@ def with_separation(
         "the target away.",
         ConvergenceWarning,
     )
-    return replace(model, certainty=certainty)
+    return replace(model, uncertainty=uncertainty)
 
 
 def _separated(
     model: WideModel, complete: NDArray[np.bool_], certain: NDArray[np.bool_]
 ) -> dict[int, NDArray[np.bool_]]:
     """The coefficients (q, K) of unpenalized terms whose optimum is infinite, by block."""
-    certainty, spec = model.certainty, model.spec
-    if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE):
+    uncertainty, spec = model.uncertainty, model.spec
+    if uncertainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE):
         return {}
     found = {}
     for term in spec.fitted_terms:
         block = term.factors[0].block
-        if not spec.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == spec.intercept:
+        if not spec.stands_alone(term) or np.isfinite(uncertainty.variances[block]) or term == spec.intercept:
             continue
         own = spec.coefs(block)
         if term.numeric is not None and not complete.any():
             # others that are large may be of nearly collinear numbers, and cancel
-            is_infinite = certain[own] & (certainty.sd[own] > SHARE_OF_SCORE * np.abs(model.theta[own]))
+            is_infinite = certain[own] & (uncertainty.sd[own] > SHARE_OF_SCORE * np.abs(model.theta[own]))
             if is_infinite.any():
                 found[block] = is_infinite
             continue
         moments = None if term.numeric is None else model.numerics[term.numeric]
         size = 1.0 if moments is None else moments.spread_about(moments.mean)
-        known = np.isfinite(certainty.sd[own]) | certain[own]
+        known = np.isfinite(uncertainty.sd[own]) | certain[own]
         if spec.blocks[block].source is not None:
             known &= model.counts[own][:, None] > 0
         theta, sd = (
-            (model.theta[own], certainty.sd[own]) if moments is not None else _from_base(model, block, certain[own])
+            (model.theta[own], uncertainty.sd[own]) if moments is not None else _from_base(model, block, certain[own])
         )
         score, sd = size * np.abs(theta), size * sd
         is_infinite = known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)
         is_infinite |= known & (score > CERTAIN_SCORE) & model.loss.for_classes  # where no information is left
-        is_infinite |= certain[own] & (score > FAR_SCORE) & ~np.isfinite(certainty.sd[own])
+        is_infinite |= certain[own] & (score > FAR_SCORE) & ~np.isfinite(uncertainty.sd[own])
         if term.numeric is not None:
             is_infinite &= complete | certain[own]
         if model.n_outputs > 1:  # all classes' differences from their mean are; a change of all alike would be none
@@ -619,13 +619,13 @@ def _separated(
 
 def _slopes_beside(model: WideModel, found: dict[int, NDArray[np.bool_]]) -> dict[int, NDArray[np.bool_]]:
     """The unpenalized slopes of categories whose main effect is infinite: no row is informative of them either."""
-    spec, certainty = model.spec, model.certainty
-    assert certainty is not None
+    spec, uncertainty = model.spec, model.uncertainty
+    assert uncertainty is not None
     slopes = {}
     for index, home in spec.centering_terms.items():
         term, is_infinite = spec.fitted_terms[index], found.get(home.factors[0].block)
         block = term.factors[0].block
-        if is_infinite is not None and spec.stands_alone(term) and np.isinf(certainty.variances[block]):
+        if is_infinite is not None and spec.stands_alone(term) and np.isinf(uncertainty.variances[block]):
             slopes[block] = is_infinite | found.get(block, False)
     return slopes
 
@@ -635,15 +635,15 @@ def _from_base(model: WideModel, block: int, certain: NDArray[np.bool_]) -> tupl
 
     Not from the mean of the term, which one infinite coefficient takes with it.
     """
-    certainty, own = model.certainty, model.spec.coefs(block)
-    assert certainty is not None
+    uncertainty, own = model.uncertainty, model.spec.coefs(block)
+    assert uncertainty is not None
     theta, covariance = at_means_of_numbers(model, block)
     if covariance is None or len(theta) == 1:
-        return theta, certainty.sd[own]
+        return theta, uncertainty.sd[own]
     diagonal = np.where(np.isfinite(covariance.own), covariance.own, 0.0)
     factor = covariance.factor
     spread = diagonal.T + np.square(factor - factor.mean(axis=1, keepdims=True)).sum(axis=2)
-    spread = np.where(np.isfinite(certainty.sd[own]).T, spread, np.inf)
+    spread = np.where(np.isfinite(uncertainty.sd[own]).T, spread, np.inf)
     is_best = spread <= (1.0 + 1e-6) * spread.min(axis=1, keepdims=True)  # of two categories both
     uncertain = is_best & ~certain.T
     is_best = np.where(uncertain.any(axis=1, keepdims=True), uncertain, is_best)
@@ -654,13 +654,13 @@ def _from_base(model: WideModel, block: int, certain: NDArray[np.bool_]) -> tupl
 
 def _warn_of_products(caller: str, model: WideModel) -> None:
     """Warn of unpenalized factors of products where a class is certain: their scales differ, and none is identified."""
-    certainty, spec = model.certainty, model.spec
-    if certainty is None or not model.loss.for_classes:
+    uncertainty, spec = model.uncertainty, model.spec
+    if uncertainty is None or not model.loss.for_classes:
         return
     found = {
         f.block: spec.blocks[f.block].name for term in spec.fitted_terms if len(term.factors) > 1 for f in term.factors
     }
-    names = [name for block, name in found.items() if not np.isfinite(certainty.variances[block])]
+    names = [name for block, name in found.items() if not np.isfinite(uncertainty.variances[block])]
     if names:
         warn_user(
             f"{caller}: the classes of some rows are predicted with certainty (separation), so that coefficients of "

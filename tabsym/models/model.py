@@ -22,8 +22,8 @@ from tabsym.design.sources import Bins, Coder, CountEffect, Crossing, Flag, Sour
 from tabsym.design.units import Moments, Units, fixed_score, lay_rows, users_units
 from tabsym.frame import Table
 from tabsym.losses.loss import Loss
-from tabsym.solvers.newton.certainty import ORTHOGONAL, Certainty, TermCovariance
 from tabsym.solvers.newton.terms import unordered_ratio
+from tabsym.solvers.newton.uncertainty import ORTHOGONAL, TermCovariance, Uncertainty
 from tabsym.solvers.sgd.kernels import predict_margins
 from tabsym.solvers.sgd.options import StateColumns
 
@@ -65,7 +65,7 @@ class WideModel:
         The sample weight that counts as one row: the mean of the first table's.
     n_steps : int
         Number of updates so far, for categories that are added later.
-    certainty : Certainty or None
+    uncertainty : Uncertainty or None
         The posterior, after a fit by Newton's method.
     centred : tuple of (int, bool)
         The blocks whose mean is 0, as it was moved to another term; and whether it is over categories, and not rows.
@@ -84,11 +84,15 @@ class WideModel:
     numerics: tuple[Moments, ...]
     unit_weight: float = 1.0
     n_steps: int = 0
-    certainty: Certainty | None = None
+    uncertainty: Uncertainty | None = None
     centred: tuple[tuple[int, bool], ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}  # cached properties are recomputed
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        formerly = {"certainty": "uncertainty"}  # in files of the first 0.1.0
+        self.__dict__.update({formerly.get(name, name): value for name, value in state.items()})
 
     @cached_property
     def program(self) -> Compiled:
@@ -142,10 +146,10 @@ class WideModel:
         An unknown category adds the variance component of its term, as a new random effect. Infinite where the rows of
         training do not determine the predictor, as for a combination of categories that none has.
         """
-        assert self.certainty is not None and self.certainty.samples is not None
-        samples, unknown = self.certainty.samples, None
-        if self.certainty.unknown is not None:
-            unknown = np.ascontiguousarray(self.certainty.unknown[0])
+        assert self.uncertainty is not None and self.uncertainty.samples is not None
+        samples, unknown = self.uncertainty.samples, None
+        if self.uncertainty.unknown is not None:
+            unknown = np.ascontiguousarray(self.uncertainty.unknown[0])
         coder = self.coder(table, n_jobs)
         coder.code_symbols()
         compiled = self._user_program[0]
@@ -173,7 +177,7 @@ class WideModel:
         `x` (n, numerics): the numeric factors of the program for prediction. The prior of slopes is at the mean of a
         centred factor.
         """
-        assert self.certainty is not None
+        assert self.uncertainty is not None
         spec, numerics = self.spec, self._user_program[0].numerics
         total, codes = np.zeros(len(x)), spec.code(coder)
         for index, term in enumerate(spec.fitted_terms):
@@ -193,8 +197,8 @@ class WideModel:
 
     def entry_variance(self, block: int) -> float:
         """The prior variance of a coefficient of a block; for a random walk the marginal variance about its mean."""
-        assert self.certainty is not None
-        own, variance = self.spec.blocks[block], float(self.certainty.variances[block])
+        assert self.uncertainty is not None
+        own, variance = self.spec.blocks[block], float(self.uncertainty.variances[block])
         if not own.ordered or own.source is None:
             return variance
         source = self.spec.sources[own.source]
@@ -202,10 +206,10 @@ class WideModel:
 
     def _unknown(self, block: int, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether codes (n,) of a block have no coefficient, or one without information from training."""
-        assert self.certainty is not None
-        untold = np.isinf(self.certainty.sd[self.spec.coefs(block), 0])
-        if self.certainty.unknown is not None:  # without a coefficient of their own, but with information on sums
-            untold &= ~self.certainty.unknown[0, self.spec.coefs(block)].any(axis=1)
+        assert self.uncertainty is not None
+        untold = np.isinf(self.uncertainty.sd[self.spec.coefs(block), 0])
+        if self.uncertainty.unknown is not None:  # without a coefficient of their own, but with information on sums
+            untold &= ~self.uncertainty.unknown[0, self.spec.coefs(block)].any(axis=1)
         return np.asarray(np.append(untold, True)[np.where(codes == UNSEEN, len(untold), codes)])
 
     def _score(self, coder: Coder, out: Floats, n_jobs: int | None) -> None:
@@ -407,9 +411,9 @@ def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> p
     keys = _index(model.spec, block)
     values = model.theta[own].reshape(-1, width)
     frame = pd.DataFrame(values if mean is None else values / mean, index=keys, columns=names)
-    if model.certainty is not None:
+    if model.uncertainty is not None:
         covariance = None if mean is None else covariance_of_factor(model, index, mean)
-        sd = model.certainty.sd[own]
+        sd = model.uncertainty.sd[own]
         if mean is not None:
             sd = sd / np.abs(mean) if covariance is None else np.sqrt(covariance.variances())
         deviations = pd.DataFrame(sd.reshape(-1, width), index=keys, columns=deviation_names(names))
@@ -430,8 +434,8 @@ def mean_of_factor(model: WideModel, index: int) -> Floats | None:
 
 def covariance_of_factor(model: WideModel, index: int, mean: Floats) -> TermCovariance | None:
     """Covariance of the factors of a product divided by their means (K,), by the delta method."""
-    assert model.certainty is not None
-    own, found = model.spec.coefs(index), model.certainty.covariances
+    assert model.uncertainty is not None
+    own, found = model.spec.coefs(index), model.uncertainty.covariances
     if not found or (raw := found[index]) is None:
         return None
     shares = model.weights[own] if model.spec.blocks[index].source is not None else np.ones(1)

@@ -40,10 +40,10 @@ from tabsym.models.model import WideModel, source_of
 from tabsym.models.start import Coded, begin, scores_of, task_of, with_state
 from tabsym.solvers.newton import Newton
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, SolverResult, find_optimum, posterior_of
 from tabsym.solvers.newton.formulas import fit_formula
 from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.uncertainty import Uncertainty
 from tabsym.solvers.sgd.loop import Outcome
 
 Floats = NDArray[np.float64]
@@ -65,22 +65,22 @@ def solve(
                 fitted, losses = _at_optimum(model, terms, optimum), [optimum.solver.mean_loss()] * optimum.n_sweeps
                 return fitted, Outcome(fitted.state, 0, losses, [], optimum.interrupted)
 
-            def likely(fitted: WideModel, certainty: Certainty) -> Certainty:
-                return _with_likelihood(fitted, certainty, optimum.solver.scores(), coded.training, units)
+            def likely(fitted: WideModel, uncertainty: Uncertainty) -> Uncertainty:
+                return _with_likelihood(fitted, uncertainty, optimum.solver.scores(), coded.training, units)
 
             return conclude(config, model, terms, optimum, units, rng, likely)
         copies = coded.training.copies
         answer = fit_formula(model.spec, rows, task_of(model), config.newton, ridge, model.state[:, 0], rng, copies)
-        dispersion = answer.certainty.dispersion
+        dispersion = answer.uncertainty.dispersion
         answer = in_users_target(answer, units)
         fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)
-        certainty = in_users_units(fitted, answer)
-        weights = centering_weights(model, by_category=is_random_effect(model, answer.certainty.variances))
+        uncertainty = in_users_units(fitted, answer)
+        weights = centering_weights(model, by_category=is_random_effect(model, answer.uncertainty.variances))
         fitted = identify(fitted, weights)
         if answer.whole is not None:
-            certainty = with_joint_covariances_of_formula(fitted, certainty, answer.whole, dispersion, weights)
+            uncertainty = with_joint_covariances_of_formula(fitted, uncertainty, answer.whole, dispersion, weights)
         scores = scores_of(model, rows, answer.coefs_scaled)
-        fitted = replace(fitted, certainty=_with_likelihood(fitted, certainty, scores, coded.training, units))
+        fitted = replace(fitted, uncertainty=_with_likelihood(fitted, uncertainty, scores, coded.training, units))
         least = float(training_loss(model).predict(scores).min(initial=np.inf))
         fitted, outcome = _ended(config, fitted, answer, answer.interrupted, least)
         if answer.whole is not None:
@@ -124,7 +124,7 @@ def conclude(
     optimum: Optimum,
     units: TargetUnits,
     rng: Rng,
-    with_likelihood: Callable[[WideModel, Certainty], Certainty],
+    with_likelihood: Callable[[WideModel, Uncertainty], Uncertainty],
 ) -> tuple[WideModel, Outcome]:
     """The fitted model of a sum of terms at its optimum; `with_likelihood` adds that of the training rows."""
     by_category = has_mean_by_category(model.spec, terms, optimum.solver)
@@ -142,10 +142,10 @@ def conclude(
         )
     answer = in_users_target(answer, units)
     fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)
-    certainty = in_users_units(fitted, answer)
+    uncertainty = in_users_units(fitted, answer)
     fitted = identify(fitted, weights)
-    certainty = with_joint_covariances(fitted, certainty, optimum, weights, by_category, whole)
-    fitted = replace(fitted, certainty=with_likelihood(fitted, certainty))
+    uncertainty = with_joint_covariances(fitted, uncertainty, optimum, weights, by_category, whole)
+    fitted = replace(fitted, uncertainty=with_likelihood(fitted, uncertainty))
     least, certain = optimum.solver.least_predicted(), without_doubt(model, optimum.solver)
     complete = completely_separated(optimum.solver)
     fitted, outcome = _ended(config, fitted, answer, optimum.interrupted, least, certain, complete)
@@ -170,7 +170,7 @@ def _ended(
             f"max_iter={10 * config.newton.max_passes}, or a larger tol.",
             ConvergenceWarning,
         )
-    if np.isnan(answer.certainty.dispersion):
+    if np.isnan(answer.uncertainty.dispersion):
         warn_user(
             f"{config.caller}: the model has as many coefficients as the rows can determine, so that no residual "
             "degrees of freedom are left: dispersion_, standard deviations and p are NaN; give more rows, fewer terms, "
@@ -186,8 +186,8 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
 
     Of the terms at the start, of which the fitted model may lack some.
     """
-    assert model.certainty is not None
-    sd = model.certainty.sd
+    assert model.uncertainty is not None
+    sd = model.uncertainty.sd
     slopes = {factor.block for term in model.spec.fitted_terms if term.numeric is not None for factor in term.factors}
     told = [index for index in slopes if model.theta[model.spec.coefs(index)].any()]  # those of constant columns are 0
     left = {block.name: index for index, block in enumerate(model.spec.blocks) if block.columns or index in told}
@@ -195,9 +195,9 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
         block.name
         for block in aliased
         if block.name in left
-        and block.name not in model.certainty.separated
+        and block.name not in model.uncertainty.separated
         and np.isinf(sd[model.spec.coefs(left[block.name])]).any()
-        and np.isinf(model.certainty.variances[left[block.name]])
+        and np.isinf(model.uncertainty.variances[left[block.name]])
     ]
     if names:
         first = next((name for name in names if model.spec.blocks[left[name]].columns), None)  # slopes have no penalty
@@ -210,14 +210,14 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
 
 
 def _with_likelihood(
-    model: WideModel, certainty: Certainty, scores: Floats, training: Training, units: TargetUnits
-) -> Certainty:
+    model: WideModel, uncertainty: Uncertainty, scores: Floats, training: Training, units: TargetUnits
+) -> Uncertainty:
     """Add deviance and log likelihood of the training rows; scores (n, K) on the training scale, in `units`."""
     margins = scores * model.units.scale + model.units.centre + np.log(units.of_target)
     own, likely = deviance_and_likelihood(
-        model.loss, margins, training.y, training.weight, certainty.dispersion, training.copies
+        model.loss, margins, training.y, training.weight, uncertainty.dispersion, training.copies
     )
-    return replace(certainty, deviance=own, log_likelihood=likely)
+    return replace(uncertainty, deviance=own, log_likelihood=likely)
 
 
 def solve_parameters(config: Config, model: WideModel, coded: Coded, rng: Rng) -> WideModel:
@@ -296,14 +296,14 @@ def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, poste
         if samples is not None and posterior.samples:
             samples[own] = posterior.samples[number]
     joint = np.nan if components.used_jointly is None else components.used_jointly
-    certainty = Certainty(
+    uncertainty = Uncertainty(
         variances, edf, components.pearson, sd, samples, working=components.dispersion, joint_edf=joint
     )
     together = None
     if posterior.together is not None:
         flat = components.posteriors.flat
         together = np.array([spec.coefs(terms[number].block).start for number in flat]), posterior.together
-    return SolverResult(found, certainty, solver.mean_loss(), optimum.n_sweeps, optimum.converged, together)
+    return SolverResult(found, uncertainty, solver.mean_loss(), optimum.n_sweeps, optimum.converged, together)
 
 
 def counted(model: WideModel, found: tuple[NDArray[np.int64], Floats]) -> WideModel:
@@ -495,15 +495,15 @@ def _parts_of(name: str) -> tuple[str, tuple[str, ...]]:
 
 def in_users_target(answer: SolverResult, units: TargetUnits) -> SolverResult:
     """Convert dispersion and loss to the units of the target; coefficients and posterior do not depend on them."""
-    certainty, by = answer.certainty, units.of_loss
-    certainty = replace(certainty, dispersion=by * certainty.dispersion, working=by * certainty.working)
-    return replace(answer, certainty=certainty, loss=by * answer.loss + units.added)
+    uncertainty, by = answer.uncertainty, units.of_loss
+    uncertainty = replace(uncertainty, dispersion=by * uncertainty.dispersion, working=by * uncertainty.working)
+    return replace(answer, uncertainty=uncertainty, loss=by * answer.loss + units.added)
 
 
-def in_users_units(model: WideModel, answer: SolverResult) -> Certainty:
+def in_users_units(model: WideModel, answer: SolverResult) -> Uncertainty:
     """Convert the posterior to the original scale, with the uncertainty of terms that compensate for centring."""
-    spec, units, certainty = model.spec, model.units, answer.certainty
-    sd, samples = certainty.sd * units.sizes_of_coefs(spec), certainty.samples
+    spec, units, uncertainty = model.spec, model.units, answer.uncertainty
+    sd, samples = uncertainty.sd * units.sizes_of_coefs(spec), uncertainty.samples
     if samples is not None:
         samples = units.to_user(spec, samples) - units.to_user(spec, np.zeros_like(samples))
         moved = spec.centering_blocks
@@ -522,12 +522,12 @@ def in_users_units(model: WideModel, answer: SolverResult) -> Certainty:
         sd = np.sqrt(variances)
     by = units.scale**2
     return replace(
-        certainty,
-        variances=certainty.variances * np.square(units.sizes),
+        uncertainty,
+        variances=uncertainty.variances * np.square(units.sizes),
         sd=sd,
         samples=samples,
-        dispersion=certainty.dispersion * by,
-        working=certainty.working * by,
+        dispersion=uncertainty.dispersion * by,
+        working=uncertainty.working * by,
     )
 
 
@@ -552,12 +552,12 @@ def _put_homes_together(model: WideModel, coefs: NDArray[np.int64], covariances:
 
 def without_idle(model: WideModel) -> WideModel:
     """Remove the dropped count effects."""
-    spec, certainty = model.spec, model.certainty
-    assert certainty is not None
+    spec, uncertainty = model.spec, model.uncertainty
+    assert uncertainty is not None
     idle = [
         index
         for index in range(len(spec.blocks))
-        if isinstance(source_of(spec, index), CountEffect) and certainty.variances[index] == 0.0
+        if isinstance(source_of(spec, index), CountEffect) and uncertainty.variances[index] == 0.0
     ]
     if not idle:
         return model
@@ -572,16 +572,16 @@ def without_idle(model: WideModel) -> WideModel:
 
     learned = [term.factors[0].block not in idle for term in spec.fitted_terms]
     units = replace(model.units, sizes=model.units.sizes[kept], constants=model.units.constants[learned])
-    certainty = replace(
-        certainty,
-        variances=certainty.variances[kept],
-        edf=certainty.edf[kept],
-        sd=of_kept(certainty.sd),
-        samples=None if certainty.samples is None else of_kept(certainty.samples),
-        covariances=tuple(certainty.covariances[index] for index in kept) if certainty.covariances else (),
-        joint_index=of_kept(certainty.joint_index) if len(certainty.joint_index) else certainty.joint_index,
-        total_sd=of_kept(certainty.total_sd) if len(certainty.total_sd) else certainty.total_sd,
-        unknown=None if certainty.unknown is None else np.array([of_kept(one) for one in certainty.unknown]),
+    uncertainty = replace(
+        uncertainty,
+        variances=uncertainty.variances[kept],
+        edf=uncertainty.edf[kept],
+        sd=of_kept(uncertainty.sd),
+        samples=None if uncertainty.samples is None else of_kept(uncertainty.samples),
+        covariances=tuple(uncertainty.covariances[index] for index in kept) if uncertainty.covariances else (),
+        joint_index=of_kept(uncertainty.joint_index) if len(uncertainty.joint_index) else uncertainty.joint_index,
+        total_sd=of_kept(uncertainty.total_sd) if len(uncertainty.total_sd) else uncertainty.total_sd,
+        unknown=None if uncertainty.unknown is None else np.array([of_kept(one) for one in uncertainty.unknown]),
     )
     return replace(
         model,
@@ -591,5 +591,5 @@ def without_idle(model: WideModel) -> WideModel:
         counts=of_kept(model.counts),
         weights=of_kept(model.weights),
         state=of_kept(model.state),
-        certainty=certainty,
+        uncertainty=uncertainty,
     )

@@ -372,7 +372,7 @@ def grow_model(
         state[:, model.columns.mean] = units.to_training(spec, averages).ravel()
     shown = theta if mean is None else averages
     return replace(
-        model, spec=spec, units=units, theta=shown, state=state, counts=counts, weights=weights, certainty=None
+        model, spec=spec, units=units, theta=shown, state=state, counts=counts, weights=weights, uncertainty=None
     )
 
 

@@ -201,7 +201,7 @@ def wide_model(how):
         case "counts":
             object.__setattr__(inner, "counts", inner.counts[:1])
         case "samples":
-            object.__setattr__(inner.certainty, "samples", inner.certainty.samples[:1])
+            object.__setattr__(inner.uncertainty, "samples", inner.uncertainty.samples[:1])
     return model
 
 

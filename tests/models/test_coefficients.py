@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.export import from_spec, to_spec
 from tabsym.models.inspection import coef_table
-from tabsym.solvers.newton import Newton, certainty
+from tabsym.solvers.newton import Newton, uncertainty
 from tests.options import ADDITIVE, GLM
 
 N = 1200
@@ -145,7 +145,7 @@ def test_an_unknown_category_is_told_the_first_five(n, shown):
 def test_what_a_separated_category_is_compared_with_has_an_infinite_deviation(loss, one_matrix, tol, monkeypatch):
     """With a small tolerance no information is left on it, so that its deviation is infinite by itself."""
     if not one_matrix:
-        monkeypatch.setattr(certainty, "MAX_COEFS", 0)
+        monkeypatch.setattr(uncertainty, "MAX_COEFS", 0)
     X, y, _, _ = made(loss)
     y = np.where(X["a"] == "q", 0, y)
     with pytest.warns(ConvergenceWarning, match="'a' separates the target .* with infinite standard deviations"):
@@ -171,7 +171,7 @@ def test_what_a_separated_category_is_compared_with_has_an_infinite_deviation(lo
 def test_deviations_beside_a_slope_are_those_of_least_squares(formula, times, one_matrix, monkeypatch):
     """The slope's column is centred in training, which goes to a constant that may have a factor of its own."""
     if not one_matrix:
-        monkeypatch.setattr(certainty, "MAX_COEFS", 0)
+        monkeypatch.setattr(uncertainty, "MAX_COEFS", 0)
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.normal(3.0, 1.0, 200)})
     y = 1.0 + 2.0 * X["x"] + rng.normal(size=200)
@@ -230,7 +230,7 @@ def test_the_test_of_groups_of_equal_size_is_the_analysis_of_variance():
 def test_tests_of_random_effects_beside_dense_algebra(monkeypatch, one_matrix):
     """The covariance of the coefficients of a term without an effect, by the marginal one of the target."""
     if not one_matrix:
-        monkeypatch.setattr(certainty, "MAX_COEFS", 0)
+        monkeypatch.setattr(uncertainty, "MAX_COEFS", 0)
     rng = np.random.default_rng(0)
     n, q = 900, 130
     codes, small = np.r_[np.arange(q), rng.integers(0, q, n - q)], rng.choice(list("pqr"), n)
@@ -279,7 +279,7 @@ def test_degrees_of_freedom_of_terms_that_overlap_are_counted_once(loss, alpha):
     design = np.column_stack([np.ones(300), X["x"] - X["x"].mean(), *blocks])
     curvature = weight * (np.ones(300) if loss == "gamma" else variance)  # expected
     information = design.T @ (curvature[:, None] * design)
-    working = model.model_.certainty.working if loss != "logistic" else np.square(weight).mean()
+    working = model.model_.uncertainty.working if loss != "logistic" else np.square(weight).mean()
     found = [300 * alpha] * len(blocks) if alpha != "auto" else working / model.variances_.loc[[*columns], "variance"]
     held = np.diag(np.repeat([0.0, *found], [2, *(own.shape[1] for own in blocks)]))
     edf = np.trace(np.linalg.pinv(information + held, hermitian=True, rcond=1e-12) @ information)
@@ -1276,7 +1276,7 @@ def test_deviations_beside_one_large_column_are_exact(alpha):
 @pytest.mark.parametrize("n_samples", [0, 16])
 def test_samples_of_the_posterior_leave_exact_deviations_as_they_are(n_samples, monkeypatch):
     """Of one categorical column, in a model that is too large for one matrix."""
-    monkeypatch.setattr(certainty, "MAX_COEFS", 0)
+    monkeypatch.setattr(uncertainty, "MAX_COEFS", 0)
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"g": rng.choice(list("abcde"), 400), "x": rng.normal(size=400)})
     y = (X["g"] == "a") + 0.3 * X["x"] + rng.normal(size=400)
@@ -1290,7 +1290,7 @@ def test_samples_of_the_posterior_leave_exact_deviations_as_they_are(n_samples, 
 def test_deviations_of_two_large_columns_are_given_the_other(beside, monkeypatch):
     """Each about its mean, jointly with the intercept and the small column, or given that too where it is too large."""
     if not beside:
-        monkeypatch.setattr(certainty, "MAX_FACTOR", 2_000)
+        monkeypatch.setattr(uncertainty, "MAX_FACTOR", 2_000)
     rng = np.random.default_rng(1)
     n, q = 6000, 700
     X = pd.DataFrame({name: [f"{one:04}" for one in np.r_[np.arange(q), rng.integers(0, q, n - q)]] for name in "ab"})
@@ -1517,7 +1517,7 @@ def test_contrasts_of_classes_are_the_same_term_by_term(kind, monkeypatch):
     pairs = [(-1.0, 1.0), (0.0, 0.1), (np.nan, 0.0)] if kind == "bins" else [("-1.0", "1.0"), ("none", "0.0")]
     options = ADDITIVE | {"numeric": "smooth"} if kind == "bins" else ADDITIVE
     whole = WideClassifier(**options).fit(X, y)
-    monkeypatch.setattr(certainty, "MAX_COEFS", 0)
+    monkeypatch.setattr(uncertainty, "MAX_COEFS", 0)
     parts = WideClassifier(**options).fit(X, y)
     for pair in pairs:
         wanted = whole.contrast("x", *pair)
@@ -1531,7 +1531,7 @@ def test_unpenalized_coefficients_beside_one_penalized_term_are_the_same_term_by
     X = pd.DataFrame({"a": X["a"], "x": X["x"] + 2.0 * X["a"].rank(method="dense")})  # hardly told apart
     options = GLM | {"alpha": {"a": 3.0}}
     whole = estimator(loss, **options).fit(X, y)
-    monkeypatch.setattr(certainty, "MAX_COEFS", 0)
+    monkeypatch.setattr(uncertainty, "MAX_COEFS", 0)
     parts = estimator(loss, **options).fit(X, y)
     for name in ("x", "(intercept)"):
         np.testing.assert_allclose(parts.coefs_[name]["sd"], whole.coefs_[name]["sd"], rtol=1e-4, err_msg=name)
@@ -1867,10 +1867,10 @@ def test_the_intercept_of_base_categories_without_a_joint_covariance(options, n_
     X = pd.DataFrame({"k": np.tile(list("uvw"), 100), "g": np.repeat(list("pq"), 150)})
     y = 1.0 + (X["k"] == "u") + (X["g"] == "p") + np.random.default_rng(0).normal(size=300)
     found = []
-    for most in (certainty.MAX_COEFS, 0):
-        monkeypatch.setattr(certainty, "MAX_COEFS", most)
+    for most in (uncertainty.MAX_COEFS, 0):
+        monkeypatch.setattr(uncertainty, "MAX_COEFS", most)
         model = WideRegressor(**SQUARED, **options, n_posterior_samples=n_samples * (most == 0)).fit(X, y)
-        assert bool(model.model_.certainty.joint.size) == (most > 0)
+        assert bool(model.model_.uncertainty.joint.size) == (most > 0)
         found.append(model.coef_table(base={"k": "v", "g": "q"}).set_index("term").loc["(intercept)", ["value", "sd"]])
     assert found[1]["value"] == pytest.approx(found[0]["value"], rel=1e-6)
     assert found[1]["sd"] == pytest.approx(found[0]["sd"], rel=0.1 if n_samples else 1e-4)

@@ -150,7 +150,7 @@ def test_vectors_have_a_matrix_for_each_symbol_and_are_held_to_their_mean():
         about = np.kron(np.eye(size) - 1.0 / size, np.eye(2))
         penalty[own, own] = about / model.variances_.loc[block, "variance"]
     edf = np.trace(np.linalg.pinv(information + penalty, rcond=1e-12, hermitian=True) @ information)
-    assert model.model_.certainty.total_edf == pytest.approx(edf, rel=1e-4)
+    assert model.model_.uncertainty.total_edf == pytest.approx(edf, rel=1e-4)
     for block, size, own in (("u", 12, range(24)), ("v", 9, range(24, 42))):
         precision = 1.0 / model.variances_.loc[block, "variance"]
         components = [range(0, 2 * size, 2), range(1, 2 * size, 2)]
@@ -195,7 +195,7 @@ def test_factors_of_products_are_held_to_their_mean():
     for block, own in (("g", slice(0, 15)), ("m", slice(15, 25))):
         hessian[own, own] += held[block] * (np.eye(own.stop - own.start) - 1.0 / (own.stop - own.start))
     covariance = np.linalg.inv(hessian)
-    assert model.model_.certainty.total_edf == pytest.approx(np.trace(covariance @ information), rel=1e-4)
+    assert model.model_.uncertainty.total_edf == pytest.approx(np.trace(covariance @ information), rel=1e-4)
     for block, own, codes in (("g", slice(0, 15), a), ("m", slice(15, 25), b)):
         share, values = np.bincount(codes) / len(codes), numbers[own]
         mean = share @ values
@@ -345,7 +345,7 @@ def test_degrees_of_freedom_without_a_penalty_are_the_rank_of_the_derivatives(fo
     anywhere = np.random.default_rng(1).normal(1.0, 0.5, size)
     rank = np.linalg.matrix_rank(slopes_by(lambda p: score_of(p, rows), anywhere, 1e-4), tol=1e-5)
     assert rank < size
-    assert model.aic_ == pytest.approx(2 * rank - 2 * model.model_.certainty.log_likelihood, abs=1e-5)
+    assert model.aic_ == pytest.approx(2 * rank - 2 * model.model_.uncertainty.log_likelihood, abs=1e-5)
     found = model.predict(as_text(X))
     errors = y - found if loss == "squared_error" else y / found - 1.0
     assert model.dispersion_ == pytest.approx(np.square(errors).sum() / (len(y) - rank), rel=1e-8)
@@ -402,14 +402,14 @@ def test_what_penalized_terms_of_a_formula_share_counts_once():
     model = WideRegressor(formula, loss="squared_error", alpha=0.01).fit(as_text(X), y)
     rows = {name: X[name].to_numpy() for name in X}
     jacobian = slopes_by(lambda p: SCORES[formula](p, rows), np.zeros(13))
-    certainty = model.model_.certainty
+    uncertainty = model.model_.uncertainty
     held = model.dispersion_ / model.variances_["variance"]
     assert held["w"] == pytest.approx(0.01 * len(y))
     penalty = np.diag(np.r_[np.full(6, held["w"]), np.full(6, held["g"]), 0.0])
     information = jacobian.T @ jacobian
     edf = np.trace(np.linalg.solve(information + penalty, information))
-    assert certainty.total_edf == pytest.approx(edf, rel=1e-6)
-    assert edf < certainty.edf.sum() - 0.3
+    assert uncertainty.total_edf == pytest.approx(edf, rel=1e-6)
+    assert edf < uncertainty.edf.sum() - 0.3
     left = len(y) - edf
     assert model.dispersion_ == pytest.approx(np.square(y - model.predict(as_text(X))).sum() / left)
 
@@ -438,8 +438,8 @@ def test_degrees_of_freedom_of_several_classes_are_those_of_all_together(alpha, 
         penalty = np.diag(np.tile(np.r_[np.full(6, 1 / variance["w"]), np.full(3, 1 / variance["g"]), 0.0], 3))
         inverse = np.linalg.pinv(information + penalty, rcond=1e-12, hermitian=True)
         want = np.trace(inverse @ information)
-    assert model.model_.certainty.total_edf == pytest.approx(want, rel=1e-4)
-    assert model.aic_ == pytest.approx(2 * want - 2 * model.model_.certainty.log_likelihood, rel=1e-6)
+    assert model.model_.uncertainty.total_edf == pytest.approx(want, rel=1e-4)
+    assert model.aic_ == pytest.approx(2 * want - 2 * model.model_.uncertainty.log_likelihood, rel=1e-6)
 
 
 @pytest.mark.parametrize(

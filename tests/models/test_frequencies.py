@@ -141,7 +141,7 @@ def test_uneven_weights(loss):
     """Weights that are unrelated to the noise count by less than their numbers; of copies as of rows."""
     rows, target = TABLE.assign(weight=np.where(TABLE["area"] < 1.0, 20.0, 0.5)), TARGETS.get(loss, loss)
     model = assert_as_rows(model_of(loss, interactions=None), target, ESTIMATED, rows=rows, weight="weight")
-    assert model.model_.certainty.working > 1.1 * model.dispersion_
+    assert model.model_.uncertainty.working > 1.1 * model.dispersion_
 
 
 RARE = table_of(4000, seed=5, n_shops=400)

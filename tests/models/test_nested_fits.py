@@ -397,8 +397,8 @@ def test_a_larger_deviance_within_rounding_is_that_of_the_optimum(table, column)
 
     def with_deviance(factor):
         larger = fit(table, f"{column} ~ u[a] + c[1]", column)
-        certainty = replace(larger.model_.certainty, deviance=factor * smaller.deviance_)
-        larger.model_ = replace(larger.model_, certainty=certainty)
+        uncertainty = replace(larger.model_.uncertainty, deviance=factor * smaller.deviance_)
+        larger.model_ = replace(larger.model_, uncertainty=uncertainty)
         return larger
 
     smaller = fit(table, f"{column} ~ c[1]", column)

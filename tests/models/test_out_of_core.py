@@ -137,7 +137,7 @@ def test_variances_beside_uneven_weights_are_those_in_memory(loss, in_parts):
     model = WideRegressor(**options).fit(dataset_of(X.assign(y=y)), "y", sample_weight="weight")
     other = WideRegressor(**options).fit(X[["store", "week"]], y, sample_weight=X["weight"])
     assert in_parts.pop() > 3
-    assert other.model_.certainty.working > 1.5 * other.dispersion_
+    assert other.model_.uncertainty.working > 1.5 * other.dispersion_
     np.testing.assert_allclose(model.variances_["variance"], other.variances_["variance"], rtol=1e-3, atol=1e-6)
 
 
@@ -339,9 +339,9 @@ def test_degrees_of_freedom_of_terms_that_determine_each_other_are_those_in_memo
         with pytest.warns(UserWarning, match="the coefficients of 's', 'f', 'w', 'u' are not unique"):
             models.append(kind(formula, alpha=0.0, **options).fit(rows, sample_weight=given))
     assert in_parts[0] > 1
-    found, expected = ((one.aic_, one.bic_, one.model_.certainty.dispersion) for one in models)
+    found, expected = ((one.aic_, one.bic_, one.model_.uncertainty.dispersion) for one in models)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
-    sd, expected = (one.model_.certainty.sd for one in models)
+    sd, expected = (one.model_.uncertainty.sd for one in models)
     np.testing.assert_allclose(sd, expected, rtol=1e-4)
 
 

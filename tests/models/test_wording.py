@@ -492,7 +492,7 @@ def test_cautions_of_coefficients_that_are_not_known():
         ASSOCIATIONS,
     ]
     apart = WideClassifier("u[g] + w[h] + c[1]", alpha=0.0).fit(X, (X["g"] == "p") | (np.arange(270) % 7 < 3))
-    assert apart.model_.certainty.separated == ("u",)
+    assert apart.model_.uncertainty.separated == ("u",)
     assert page.cautions(apart) == [
         "Separation: 'u' predict the target completely in some rows; without penalties their maximum likelihood "
         "estimates are infinite, and what is shown is where the solver ended. Standard deviations of the term are "

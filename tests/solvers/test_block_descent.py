@@ -8,11 +8,11 @@ import pytest
 from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import steps
 from tabsym.solvers.newton.block_descent import MAX_STEP, BlockDescent
-from tabsym.solvers.newton.certainty import PosteriorSamples
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.steps import MAX_WAIT, MIN_DECREASE, Recentering, Relation
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
+from tabsym.solvers.newton.uncertainty import PosteriorSamples
 from tabsym.solvers.newton.variances import VarianceComponents
 from tests.oracles.variances import walk_beside_missing
 

@@ -403,7 +403,7 @@ def test_a_given_penalty_leaves_the_variances_of_other_terms(loss, in_parts, mon
 
     alone, model = variances("auto", "g", "k")
     np.testing.assert_allclose(variances({"h": 1e6}, "g", "k", "h")[0], alone, rtol=1e-4)
-    scale = model.model_.certainty.working / model.model_.certainty.dispersion
+    scale = model.model_.uncertainty.working / model.model_.uncertainty.dispersion
     estimated = scale * model.dispersion_ / (alone[1] * n)
     again, other = variances({"k": estimated}, "g", "k")
     if loss == "squared_error":

@@ -1044,7 +1044,7 @@ def test_clones_of_folds_predict_as_fits_do_and_find_no_joint_posterior(wide, y)
     learner = Learner(wide, X, y, None, np.unique(y) if isinstance(wide, WideClassifier) else None)
     model, whole = learner.fit(train), clone(wide).fit(X[:400], y[:400])
     np.testing.assert_array_equal(model._margins(X.iloc[new]), whole._margins(X.iloc[new]))
-    found = model.model_.certainty
+    found = model.model_.uncertainty
     assert found is None or not (found.joint.size or found.samples is not None)
 
 

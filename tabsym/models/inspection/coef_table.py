@@ -28,7 +28,7 @@ from tabsym.models.model import (
     split_frame,
 )
 from tabsym.models.start import by_value, with_init, with_state
-from tabsym.solvers.newton.certainty import ORTHOGONAL
+from tabsym.solvers.newton.uncertainty import ORTHOGONAL
 
 Floats = NDArray[np.float64]
 
@@ -117,28 +117,28 @@ def _deviation_of_sum(model: WideModel, multiples: Mapping[int, float], scalar: 
 
     In models that are too large for a joint covariance, and without samples, terms count as uncorrelated.
     """
-    certainty, coefs, weights = model.certainty, np.array(list(multiples)), np.array(list(multiples.values()))
-    if certainty is None:
+    uncertainty, coefs, weights = model.uncertainty, np.array(list(multiples)), np.array(list(multiples.values()))
+    if uncertainty is None:
         return np.full(model.n_outputs, np.nan)
     is_fixed = np.repeat([block.fixed for block in model.spec.blocks], model.spec.sizes)
-    known = ~is_fixed[coefs] & ~np.isnan(certainty.sd[coefs, 0])  # dropped terms are 0
+    known = ~is_fixed[coefs] & ~np.isnan(uncertainty.sd[coefs, 0])  # dropped terms are 0
     coefs, weights = coefs[known], weights[known]
-    if np.isinf(certainty.sd[coefs]).any() and certainty.unknown is None:
+    if np.isinf(uncertainty.sd[coefs]).any() and uncertainty.unknown is None:
         return np.full(model.n_outputs, np.inf)
-    if certainty.joint.size:
-        at = certainty.joint_index[coefs]
-        deviations = np.asarray(np.sqrt(np.maximum(weights @ certainty.joint[:, at][:, :, at] @ weights, 0.0)))
-        if certainty.unknown is not None:
-            alone = np.isinf(certainty.sd[coefs]) & ~certainty.unknown[:, coefs].any(axis=2).T
-            change = np.abs(weights @ certainty.unknown[:, coefs]).max(axis=1)
-            largest = np.abs(certainty.unknown[:, coefs]).max(axis=(1, 2))
+    if uncertainty.joint.size:
+        at = uncertainty.joint_index[coefs]
+        deviations = np.asarray(np.sqrt(np.maximum(weights @ uncertainty.joint[:, at][:, :, at] @ weights, 0.0)))
+        if uncertainty.unknown is not None:
+            alone = np.isinf(uncertainty.sd[coefs]) & ~uncertainty.unknown[:, coefs].any(axis=2).T
+            change = np.abs(weights @ uncertainty.unknown[:, coefs]).max(axis=1)
+            largest = np.abs(uncertainty.unknown[:, coefs]).max(axis=(1, 2))
             deviations[(change > ORTHOGONAL * largest) | alone.any(axis=0)] = np.inf
         return deviations
-    if certainty.samples is not None:
-        return np.sqrt(np.square(weights @ certainty.samples[coefs]).mean(keepdims=True))
-    sd = certainty.sd[coefs]
-    if certainty.total_sd.size:
-        total = certainty.total_sd[coefs]
+    if uncertainty.samples is not None:
+        return np.sqrt(np.square(weights @ uncertainty.samples[coefs]).mean(keepdims=True))
+    sd = uncertainty.sd[coefs]
+    if uncertainty.total_sd.size:
+        total = uncertainty.total_sd[coefs]
         sd = np.where((coefs == scalar)[:, None] & ~np.isnan(total), total, sd)
     return np.asarray(np.sqrt(np.square(weights) @ np.square(sd)))
 
@@ -318,7 +318,7 @@ def _summed(
     Covariances are kept within terms only. A combination that no row of a term had adds nothing to it.
     """
     values = np.zeros((len(pairs[0]), n_outputs))
-    samples = None if model.certainty is None else model.certainty.samples
+    samples = None if model.uncertainty is None else model.uncertainty.samples
     moves = None if samples is None else np.zeros((len(values), samples.shape[1]))
     has_none = np.ones((2, len(values)), dtype=np.bool_)
     for name in terms:
@@ -350,11 +350,11 @@ def _summed(
 
 def deviations_of_differences(model: WideModel, term: str, firsts: Sequence[int], seconds: Sequence[int]) -> Floats:
     """Posterior standard deviations (m, K) of differences of coefficients of a term; NaN where unknown."""
-    index, certainty = index_of(model.spec, term), model.certainty
+    index, uncertainty = index_of(model.spec, term), model.uncertainty
     covariance = None
-    if index is not None and certainty is not None and certainty.covariances:
+    if index is not None and uncertainty is not None and uncertainty.covariances:
         mean = mean_of_factor(model, index)
-        covariance = certainty.covariances[index] if mean is None else covariance_of_factor(model, index, mean)
+        covariance = uncertainty.covariances[index] if mean is None else covariance_of_factor(model, index, mean)
     if covariance is None:
         same = np.equal(firsts, seconds)[:, None]
         return np.where(same, 0.0, np.full((len(firsts), model.n_outputs), np.nan))
@@ -427,7 +427,7 @@ def model_by(model: WideModel, frames: CoefficientFrames, coefs: Mapping[str, An
         given[name] = _merged(given[name], value, name, model)
     phi = with_init(model, model.state[:, 0].reshape(-1, model.n_outputs), given)
     changed = with_state(model, model.columns.blank(phi.ravel()), model.n_steps)
-    return replace(changed, certainty=None)
+    return replace(changed, uncertainty=None)
 
 
 def frame_of(frames: Mapping[str, pd.DataFrame], term: str) -> pd.DataFrame:

@@ -284,7 +284,7 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
     units = "units of the linear predictor, before the link" if has_link else "units of the target"
     units += _of_factors(model)
     lines = [heading, f"linear predictor = {score_text(model.spec)}", f"coefficients in {units}", ""]
-    certain = model.certainty
+    certain = model.uncertainty
     heads = "" if certain is None else f"{'median sd':>11}{'sd of term':>12}{'edf':>8}"
     lines.append(
         f"{'term':24}{'coefs':>9}{'rows':>12}{'lowest':>11}{'highest':>11}{heads}  categories from high to low"
@@ -333,9 +333,9 @@ def _fractions_line(variances: Mapping[str, float]) -> str:
 
 def switched_off(model: WideModel) -> list[str]:
     """The dropped terms, whose variance component is estimated as 0."""
-    if model.certainty is None:
+    if model.uncertainty is None:
         return []
-    blocks = zip(model.spec.blocks, model.certainty.variances, strict=True)
+    blocks = zip(model.spec.blocks, model.uncertainty.variances, strict=True)
     return [block.name for block, variance in blocks if variance == 0.0 and not block.fixed]
 
 

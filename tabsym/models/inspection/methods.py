@@ -41,7 +41,7 @@ from tabsym.models.inspection.page import (
 from tabsym.models.inspection.significance import compare_nested, wald_tests_of_terms
 from tabsym.models.interactions import table_of_crosses
 from tabsym.models.model import CoefficientFrames, WideModel, mean_of_factor
-from tabsym.solvers.newton.certainty import Certainty
+from tabsym.solvers.newton.uncertainty import Uncertainty
 
 Floats = NDArray[np.float64]
 
@@ -115,21 +115,21 @@ class InspectionMethods:
         freedom, given the other terms; `coefficients`, their number. Those of factors that are shown with mean 1 are
         relative to it, as their coefficients are.
         """
-        certainty, spec = self._certainty("variances_"), self.model_.spec
+        uncertainty, spec = self._uncertainty("variances_"), self.model_.spec
         means = [mean_of_factor(self.model_, block) for block in range(len(spec.blocks))]
         squares = np.array([1.0 if mean is None else float(np.square(mean).mean()) for mean in means])
         sd = np.sqrt([self.model_.entry_variance(block) for block in range(len(spec.blocks))])
         frame = pd.DataFrame(
             {
-                "variance": certainty.variances / squares,
+                "variance": uncertainty.variances / squares,
                 "sd": sd / np.sqrt(squares),
-                "edf": certainty.edf,
+                "edf": uncertainty.edf,
                 "coefficients": [size * self.model_.n_outputs for size in spec.sizes],
             },
             index=pd.Index([block.name for block in spec.blocks], name="term", dtype=object),
         )
         is_free = np.array([not block.fixed for block in spec.blocks])
-        return frame[np.isfinite(certainty.variances) & is_free].sort_values("sd", ascending=False, kind="stable")
+        return frame[np.isfinite(uncertainty.variances) & is_free].sort_values("sd", ascending=False, kind="stable")
 
     def term_table(self) -> pd.DataFrame:
         """Which terms matter: a test of each term, given the others, as mgcv's summary has it (R's `drop1` by refits).
@@ -153,7 +153,7 @@ class InspectionMethods:
         -----
         Over generated tables, terms without an effect have a p below .05 in 3 to 7 % without penalties (2 % in
         classification, for categories with few rows), in 5 to 9 % with them, and a p below .01 in up to 4 %
-        (`benchmarks/certainty`);
+        (`benchmarks/uncertainty`);
         dropped terms are those of a large p. It is too small for counts whose variance is not in proportion to their
         mean (12 %), for interactions that ``interactions="auto"`` has chosen by the same rows, and, in models of more
         than 600 coefficients without the largest term, for terms that several large terms contain; it does not count on
@@ -171,7 +171,7 @@ class InspectionMethods:
         size  2.0  2.0  0.0
         day   4.0  4.0  1.0
         """
-        self._certainty("term_table")
+        self._uncertainty("term_table")
         return wald_tests_of_terms(self.model_, self._n_rows())
 
     @property
@@ -186,12 +186,12 @@ class InspectionMethods:
         .. [1] Fletcher, D. J. (2012). "Estimating overdispersion when fitting a generalized linear model to sparse
            data". Biometrika 99 (1), 230-237.
         """
-        return self._certainty("dispersion_").dispersion
+        return self._uncertainty("dispersion_").dispersion
 
     @property
     def deviance_(self) -> float:
         """Deviance: twice the training loss above that of perfect predictions, by relative weights (of mean 1)."""
-        return self._certainty("deviance_").deviance
+        return self._uncertainty("deviance_").deviance
 
     @property
     def aic_(self) -> float:
@@ -204,14 +204,14 @@ class InspectionMethods:
         classes, by which larger models look better than they are: compare fits without `class_weight`, or by
         `likelihood_ratio_test`.
         """
-        certainty = self._certainty("aic_")
-        return 2.0 * certainty.total_edf - 2.0 * certainty.log_likelihood
+        uncertainty = self._uncertainty("aic_")
+        return 2.0 * uncertainty.total_edf - 2.0 * uncertainty.log_likelihood
 
     @property
     def bic_(self) -> float:
         """Schwarz's Bayesian information criterion, ``log(rows) edf - 2 log likelihood``; see `aic_`."""
-        certainty = self._certainty("bic_")
-        return float(np.log(self._n_rows())) * certainty.total_edf - 2.0 * certainty.log_likelihood
+        uncertainty = self._uncertainty("bic_")
+        return float(np.log(self._n_rows())) * uncertainty.total_edf - 2.0 * uncertainty.log_likelihood
 
     def likelihood_ratio_test(self, smaller: Any) -> pd.Series:
         """Test of this fit against a smaller one nested in it, both without penalties.
@@ -252,14 +252,14 @@ class InspectionMethods:
         """The number of training rows of positive weight, of a solved model."""
         return self.n_rows_seen_ // max(self.n_iter_, 1)
 
-    def _certainty(self, name: str) -> Certainty:
+    def _uncertainty(self, name: str) -> Uncertainty:
         check_is_fitted(self, "model_")
-        if self.model_.certainty is None:
+        if self.model_.uncertainty is None:
             raise AttributeError(
                 f"{name} is there after a fit of WideClassifier or WideRegressor; models that were trained online, and "
                 "those whose coefficients were edited (with_coefs), have none."
             )
-        return self.model_.certainty
+        return self.model_.uncertainty
 
     @property
     def loss_(self) -> str:

@@ -134,12 +134,12 @@ def write_report(model: Any, path: Any, rows: RowsOfReport | None, title: str | 
 
 def facts(model: Any) -> str:
     """The fit in one line."""
-    spec, certainty = model.model_.spec, model.model_.certainty
+    spec, uncertainty = model.model_.spec, model.model_.uncertainty
     words = [
         f"{plural(len(spec.blocks), 'term')} with {plural(sum(spec.sizes) * model.model_.n_outputs, 'coefficient')}"
     ]
-    if certainty is not None:
-        words.append(f"{certainty.total_edf:,.1f} effective degrees of freedom")
+    if uncertainty is not None:
+        words.append(f"{uncertainty.total_edf:,.1f} effective degrees of freedom")
         measures = (("deviance", model.deviance_), ("AIC", model.aic_), ("dispersion", model.dispersion_))
         words += [f"{name} {value:,.4g}" for name, value in measures if np.isfinite(value)]
     words.append(plural(model.n_iter_, "iteration"))
@@ -157,10 +157,10 @@ def terms_table(model: Any) -> str:
         frame, at = frames[name], index.get(name)
         values = _split(inner, frame, name).values
         known: list[Any] = ["-", "-"]
-        if inner.certainty is not None and at is not None:
+        if inner.uncertainty is not None and at is not None:
             variance = inner.entry_variance(at)
             sd = "fixed" if inner.spec.blocks[at].fixed else f"{np.sqrt(variance):.3g}"
-            known = [sd if np.isfinite(variance) else "unpenalized", f"{inner.certainty.edf[at]:,.1f}"]
+            known = [sd if np.isfinite(variance) else "unpenalized", f"{inner.uncertainty.edf[at]:,.1f}"]
         shown = ["-", ""] if fraction is None else [f"{fraction:.1%}", Raw(bar(fraction / largest, 6.0))]
         low, high = float(np.nanmin(values.to_numpy())), float(np.nanmax(values.to_numpy()))
         bins = _bins_of(model, name)
@@ -179,23 +179,23 @@ def terms_table(model: Any) -> str:
 def cautions(model: Any) -> list[str]:
     """What a reader should know before using the coefficients, in sentences."""
     inner = model.model_
-    spec, certainty = inner.spec, inner.certainty
+    spec, uncertainty = inner.spec, inner.uncertainty
     dropped = set(switched_off(inner))
     sentences = []
-    if certainty is None:
+    if uncertainty is None:
         sentences.append("Coefficients have no intervals, as the model was trained online.")
-    separated = certainty.separated if certainty is not None else ()
+    separated = uncertainty.separated if uncertainty is not None else ()
     if separated:
         sentences.append(
             f"Separation: {_names(list(separated))} predict the target completely in some rows; without penalties "
             "their maximum likelihood estimates are infinite, and what is shown is where the solver ended. Standard "
             "deviations of the term are infinite, but not of differences of its other categories (contrast)."
         )
-    if certainty is not None:
+    if uncertainty is not None:
         unknown = [
             block.name
             for index, block in enumerate(spec.blocks)
-            if np.isinf(certainty.sd[spec.coefs(index)]).any()
+            if np.isinf(uncertainty.sd[spec.coefs(index)]).any()
             and block.name not in separated
             and (block.columns or not separated)  # the intercept has the means of separated terms
         ]
@@ -212,7 +212,7 @@ def cautions(model: Any) -> list[str]:
             sentences.append(
                 f"Rare: {n_few:,} of the {len(counts):,} categories of {block.name!r} have fewer than {MIN_FREQUENCY} "
                 f"training rows ({counts[counts < MIN_FREQUENCY].sum() / max(int(counts.sum()), 1):.1%} of the rows)"
-                + ("; they are shrunk towards the mean." if certainty is not None and not block.fixed else ".")
+                + ("; they are shrunk towards the mean." if uncertainty is not None and not block.fixed else ".")
             )
     sentences.append(
         {

@@ -31,9 +31,9 @@ from tabsym.models.identified import at_means_of_numbers, means_of
 from tabsym.models.inspection.explain import variances_of_blocks
 from tabsym.models.model import WideModel
 from tabsym.models.solving import prior_of
-from tabsym.solvers.newton.certainty import TermCovariance
 from tabsym.solvers.newton.information import penalty_of
 from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.uncertainty import TermCovariance
 
 Floats = NDArray[np.float64]
 
@@ -60,8 +60,8 @@ UNKNOWN = Wald(np.nan, np.nan, np.nan)
 
 def wald_tests_of_terms(model: WideModel, n_rows: int) -> pd.DataFrame:
     """One row for each term with a column: see `WideRegressor.term_table`."""
-    certainty, spec = model.certainty, model.spec
-    assert certainty is not None
+    uncertainty, spec = model.uncertainty, model.spec
+    assert uncertainty is not None
     slopes = {
         term.factors[0].block for term in spec.fitted_terms if term.numeric is not None and len(term.factors) == 1
     }
@@ -70,14 +70,14 @@ def wald_tests_of_terms(model: WideModel, n_rows: int) -> pd.DataFrame:
     frame = pd.DataFrame(
         {
             "coefficients": [spec.sizes[index] * model.n_outputs for index in tested],
-            "edf": certainty.edf[tested],
+            "edf": uncertainty.edf[tested],
             "sd": np.sqrt([model.entry_variance(index) for index in tested]),
             "statistic": [test.statistic / test.edf if test.edf > 0.0 else np.nan for test in tests],
             "df": [test.df for test in tests],
         },
         index=pd.Index([spec.blocks[index].name for index in tested], name="term", dtype=object),
     )
-    left = np.nan if model.loss.for_classes else n_rows - certainty.total_edf
+    left = np.nan if model.loss.for_classes else n_rows - uncertainty.total_edf
     variances = variances_of_blocks(model) or {}
     total = sum(variance for variance, _ in variances.values()) or 1.0
     of_terms = np.array([variances[name][0] if name in variances else np.nan for name in frame.index])
@@ -90,31 +90,31 @@ def wald_tests_of_terms(model: WideModel, n_rows: int) -> pd.DataFrame:
 
 def wald_of(model: WideModel, index: int) -> Wald:
     """The test of one block of a sum of terms."""
-    certainty, spec = model.certainty, model.spec
-    assert certainty is not None
-    covariance = certainty.covariances[index] if certainty.covariances else None
+    uncertainty, spec = model.uncertainty, model.spec
+    assert uncertainty is not None
+    covariance = uncertainty.covariances[index] if uncertainty.covariances else None
     block, coefs = spec.blocks[index], spec.coefs(index)
     multiplied = any(
         len(term.factors) > 1 for term in spec.fitted_terms if index in [factor.block for factor in term.factors]
     )
     if model.n_outputs > 1 or covariance is None or block.fixed or multiplied or block.rank > 1:
         return UNKNOWN
-    if block.name in certainty.separated:  # where Wald's statistic falls as the evidence grows (Hauck and Donner 1977)
+    if block.name in uncertainty.separated:  # Wald's statistic falls as evidence grows (Hauck and Donner 1977)
         return UNKNOWN
-    is_sampled = certainty.samples is not None and not certainty.joint.size and not certainty.total_sd.size
-    if is_sampled or certainty.variances[index] == 0.0:  # a sampled covariance has no inverse; a dropped term no test
+    is_sampled = uncertainty.samples is not None and not uncertainty.joint.size and not uncertainty.total_sd.size
+    if is_sampled or uncertainty.variances[index] == 0.0:  # a sampled covariance has no inverse; a dropped term no test
         return UNKNOWN
     moved = {mean.block for mean in means_of(spec)} if spec.sizes[index] > 1 else set()
     shown = model.theta[coefs]
-    if np.isfinite(certainty.variances[index]):  # the prior is of the coefficients where numbers are at their means
+    if np.isfinite(uncertainty.variances[index]):  # the prior is of the coefficients where numbers are at their means
         shown, covariance = at_means_of_numbers(model, index)
         if covariance is None:
             return UNKNOWN
     theta, known = shown[:, 0], np.isfinite(covariance.own[:, 0])
-    working = certainty.dispersion if np.isnan(certainty.working) else certainty.working
-    if not np.isfinite(working / certainty.dispersion):
+    working = uncertainty.dispersion if np.isnan(uncertainty.working) else uncertainty.working
+    if not np.isfinite(working / uncertainty.dispersion):
         return UNKNOWN
-    precision = working / (certainty.dispersion * certainty.variances[index])  # of the prior, 0 for no penalty
+    precision = working / (uncertainty.dispersion * uncertainty.variances[index])  # of the prior, 0 for no penalty
     if covariance.own[known].any():
         return _of_diagonal(theta[known], covariance, known, precision, index in moved)
     return _of_matrix(theta, covariance, known, _penalty(model, index, precision), index in moved)
@@ -206,9 +206,9 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
             f"The other fit has the term {str(outside[0])!r}, and no term of this one contains it: the test is of "
             "nested fits, called of the larger one; compare others by aic_ or bic_."
         )
-    df = full.certainty.total_edf - reduced.certainty.total_edf
-    gain = reduced.certainty.deviance - full.certainty.deviance
-    if round(df) < 1 or gain < -ROUNDING * max(reduced.certainty.deviance, 1e-300):
+    df = full.uncertainty.total_edf - reduced.uncertainty.total_edf
+    gain = reduced.uncertainty.deviance - full.uncertainty.deviance
+    if round(df) < 1 or gain < -ROUNDING * max(reduced.uncertainty.deviance, 1e-300):
         raise ValueError(
             "The other fit has as many coefficients, or a lower deviance: it is not nested in this one; call the "
             "method of the larger fit."
@@ -218,8 +218,8 @@ def compare_nested(larger: Any, smaller: Any) -> pd.Series:
         gain *= _sums_of(larger).get("sample weights", 1.0)
         gain /= larger._mean_class_weight * larger._class_effect  # a weight of a class is no repeated row
         return pd.Series({"statistic": gain, "df": df, "df_residual": np.nan, "p": chi2.sf(gain, df)}, name="chi2")
-    left = rows[0] - round(full.certainty.total_edf)
-    statistic = gain / df / full.certainty.dispersion
+    left = rows[0] - round(full.uncertainty.total_edf)
+    statistic = gain / df / full.uncertainty.dispersion
     return pd.Series({"statistic": statistic, "df": df, "df_residual": left, "p": f.sf(statistic, df, left)}, name="F")
 
 
@@ -316,10 +316,10 @@ def _check_unpenalized(estimator: Any, options: str) -> None:
     Without `alpha` there are no count effects (`Config.has_count_effects`), which need no option.
     """
     model: WideModel = estimator.model_
-    certainty = estimator._certainty("likelihood_ratio_test")
+    uncertainty = estimator._uncertainty("likelihood_ratio_test")
     penalized = [
         block.name
-        for block, variance in zip(model.spec.blocks, certainty.variances, strict=True)
+        for block, variance in zip(model.spec.blocks, uncertainty.variances, strict=True)
         if np.isfinite(variance) and not block.fixed
     ]
     if penalized:

@@ -49,10 +49,10 @@ from tabsym.models.solving import (
 )
 from tabsym.models.start import NO_SGD_STATE, frequent_count_effects, starting_parameters, untrained_model
 from tabsym.models.stream import target_name
-from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import find_optimum
 from tabsym.solvers.newton.partitioned import DescentInParts, Engine, OneAfterTheOther
 from tabsym.solvers.newton.terms import Prior, SolverTerm
+from tabsym.solvers.newton.uncertainty import Uncertainty
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
@@ -304,10 +304,10 @@ def fit_parts(
     fixed = given_precisions(spec, terms, config.newton, solver.total, units, may_lack=config.may_lack)
     optimum = find_optimum(solver, config.newton, ridge, theta, rng, fixed)
 
-    def likely(fitted: WideModel, certainty: Certainty) -> Certainty:
+    def likely(fitted: WideModel, uncertainty: Uncertainty) -> Uncertainty:
         shift = fitted.units.centre + float(np.log(units.of_target))
-        deviance, likelihood = solver.likelihood(fitted.loss, fitted.units.scale, shift, certainty.dispersion)
-        return replace(certainty, deviance=deviance, log_likelihood=likelihood)
+        deviance, likelihood = solver.likelihood(fitted.loss, fitted.units.scale, shift, uncertainty.dispersion)
+        return replace(uncertainty, deviance=deviance, log_likelihood=likelihood)
 
     fitted, outcome = conclude(config, model, terms, optimum, units, rng, likely)
     return Fitted(fitted, outcome, chosen)

@@ -3,7 +3,7 @@
 `terms` (the solver's view of a spec) -> `block_descent` (Newton steps of one term after the other; `steps` that
 several take at once) -> `variances` (one per term, by REML; of terms with few rows per category, by held-out loss) ->
 `joint` (joint Newton steps at the end) -> `fit` (the whole). Formulas with products are fitted by `formulas`.
-`posteriors` and `certainty` give covariances.
+`posteriors` and `uncertainty` give covariances.
 """
 
 from __future__ import annotations

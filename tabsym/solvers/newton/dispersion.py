@@ -95,7 +95,7 @@ def for_sparse(pearson: float, fletcher: float) -> float:
     """Pearson's dispersion of a penalized model, divided by 1 plus the mean of Fletcher's terms, as mgcv divides it.
 
     Where means are small the statistic of a model that follows single events is too small: .7 for 1 of counts of mean
-    .2 with five rows for each category (`benchmarks/certainty/README.md`).
+    .2 with five rows for each category (`benchmarks/uncertainty/README.md`).
     """
     return pearson / (1.0 + fletcher) if fletcher > MIN_FLETCHER else pearson
 

@@ -22,11 +22,11 @@ from tabsym.losses.loss import MULTINOMIAL, SQUARED
 from tabsym.messages import plural, show_progress
 from tabsym.solvers.newton import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
-from tabsym.solvers.newton.certainty import Certainty, JointCovariance, PosteriorSamples
 from tabsym.solvers.newton.joint import finish, objective_of
 from tabsym.solvers.newton.posteriors import JointPosteriors, are_possible
 from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, content_of_terms
+from tabsym.solvers.newton.uncertainty import JointCovariance, PosteriorSamples, Uncertainty
 from tabsym.solvers.newton.variances import MANY_ENTRIES, HeldOut, MulticlassHalves, VarianceComponents, halves_of
 
 Floats = NDArray[np.float64]
@@ -345,7 +345,7 @@ class SolverResult:
     """
 
     coefs_scaled: Floats
-    certainty: Certainty
+    uncertainty: Uncertainty
     loss: float
     n_sweeps: int
     converged: bool

@@ -192,7 +192,7 @@ def _sampled(curvature: sparse.csr_array, precision: float, root: sparse.csr_arr
     """For one with many coefficients: the diagonal from samples, by conjugate gradients with a fixed seed.
 
     The variance of a coefficient is that given the others, known exactly, plus that of its conditional mean, over the
-    samples (as in `certainty.PosteriorSamples`). `root` (n, q): R with R'R = the Hessian.
+    samples (as in `uncertainty.PosteriorSamples`). `root` (n, q): R with R'R = the Hessian.
     """
     alone = curvature.diagonal()
     precision = max(precision, NOTHING_LEFT * float(alone.mean()))

@@ -28,7 +28,6 @@ from tabsym.frame.target import Copies, design_effect
 from tabsym.losses.loss import HUBER, LOGISTIC, MULTINOMIAL, deviance
 from tabsym.solvers.newton import ROUGHLY_CLOSE, Newton
 from tabsym.solvers.newton.block_descent import target_scale_of
-from tabsym.solvers.newton.certainty import MAX_VISITS, Certainty, JointCovariance, root_of
 from tabsym.solvers.newton.dispersion import (
     MIN_LEFT,
     NONE_LEFT,
@@ -45,6 +44,7 @@ from tabsym.solvers.newton.fit import SolverResult
 from tabsym.solvers.newton.formula_posteriors import CommonLevels, Derivatives, FormulaPosteriors
 from tabsym.solvers.newton.information import MAX_COEFS, inverse, without_information
 from tabsym.solvers.newton.joint import MAX_HALVINGS, MAX_STEPS
+from tabsym.solvers.newton.uncertainty import MAX_VISITS, JointCovariance, Uncertainty, root_of
 from tabsym.solvers.newton.variances import prior_of_variances, with_prior
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.loop import Task
@@ -269,11 +269,11 @@ def fit_formula(
     sd = np.sqrt(dispersion * np.where(is_valid, evaluated.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
     whole, k = _whole_covariance(objective, phi) if newton.posterior else None, task.n_outputs
-    certainty = Certainty(
+    uncertainty = Uncertainty(
         variances, evaluated.edf, dispersion, sd.reshape(-1, k), None, working=evaluated.working, joint_edf=joint_edf
     )
     return SolverResult(
-        phi.reshape(-1, k), certainty, loss, objective.n_passes, converged, whole=whole, interrupted=interrupted
+        phi.reshape(-1, k), uncertainty, loss, objective.n_passes, converged, whole=whole, interrupted=interrupted
     )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.solvers.newton.block_descent import BlockDescent
-from tabsym.solvers.newton.certainty import MAX_FACTOR, TermCovariance, covariance_of, root_of, without_rounding
 from tabsym.solvers.newton.information import MAX_COEFS, are_unidentified, inverse, penalty_of
 from tabsym.solvers.newton.kernels_rows import (
     MIN_PROBABILITY,
@@ -24,6 +23,7 @@ from tabsym.solvers.newton.posteriors import TermPosteriors
 from tabsym.solvers.newton.rows import MulticlassRows
 from tabsym.solvers.newton.steps import inverse_of
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
+from tabsym.solvers.newton.uncertainty import MAX_FACTOR, TermCovariance, covariance_of, root_of, without_rounding
 
 Floats = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""How often tests of terms without an effect have a p below a level: ``python benchmarks/certainty/term_tests.py``.
+"""How often tests of terms without an effect have a p below a level: ``python benchmarks/uncertainty/term_tests.py``.
 
 A column `null` of 20 categories of unequal size and a number `z` have no effect, a column of 8 categories and a number
 have one. Dropped terms count as a large p.

@@ -1,6 +1,6 @@
 """How often intervals of coefficients, of differences of two and of predictions cover the truth: generated tables.
 
-    python benchmarks/certainty/coverage.py [--tables 200] [--losses squared_error poisson ...] [--report]
+    python benchmarks/uncertainty/coverage.py [--tables 200] [--losses squared_error poisson ...] [--report]
 
 An additive truth: a column of many categories (normal, standard deviation .7), one of few (.5), and a number with slope
 .4; behind the link of each loss. "none": ``alpha=0``, as a GLM; "estimated": ``alpha="auto"``, each table with

@@ -1,6 +1,6 @@
 """Coefficients and standard errors beside those of statsmodels and glum: development tables, without penalty.
 
-    TABSYM_DATA=FOLDER python benchmarks/certainty/peers.py        # needs glum, which nothing else here does
+    TABSYM_DATA=FOLDER python benchmarks/uncertainty/peers.py        # needs glum, which nothing else here does
 
 Categories with fewer than 30 rows, or with one target, are put together: a GLM has no finite optimum then. Weights
 of .5 to 2 and offsets at random. Printed, over all coefficients but the intercept, in the coding of the first category

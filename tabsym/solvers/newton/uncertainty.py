@@ -113,7 +113,7 @@ def without_rounding(unknown: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Certainty:
+class Uncertainty:
     """The uncertainty of a fit, in the user's units.
 
     Attributes
@@ -169,7 +169,7 @@ class Certainty:
     separated: tuple[str, ...] = ()
     joint_edf: float = np.nan
 
-    def times(self, by: float) -> Certainty:
+    def times(self, by: float) -> Uncertainty:
         """The uncertainty with variances of coefficients times a number."""
         root = float(np.sqrt(by))
         return replace(

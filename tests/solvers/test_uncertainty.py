@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.losses import Tweedie
-from tabsym.models import identified as uncertainty
-from tabsym.solvers.newton import certainty, information
+from tabsym.models import identified
+from tabsym.solvers.newton import information, uncertainty
 from tabsym.solvers.newton.information import StackedTerms
 from tabsym.solvers.newton.kernels_coefs import ridge_variances
 from tabsym.solvers.newton.kernels_rows import nests, subtract_shared
@@ -152,7 +152,7 @@ def test_coefficients_by_category_at_the_raw_zero_of_a_number():
 
 def test_categories_take_up_what_centring_their_slopes_moves_where_not_all_are_joint(monkeypatch):
     """Of too many coefficients for one matrix: as uncertain as the number at its mean and mean times slope."""
-    monkeypatch.setattr(uncertainty, "MAX_NUMBERS", 0)
+    monkeypatch.setattr(identified, "MAX_NUMBERS", 0)
     X, y = slopes_by_symbol("squared_error", 4, mean=3.0, n=900)
     model = WideRegressor("a[s] + w[s]*x + b[1]", loss="squared_error", alpha=0.01, **EXACT)
     found, centre = model.fit(X, y).coefs_, X["x"].mean()
@@ -386,7 +386,7 @@ def test_draws_where_a_huge_outlier_was_moved_after_its_update(seed):
 def test_draws_that_end_short_are_told_of(monkeypatch):
     X, y = slopes_by_symbol("squared_error", 5)
     X["t"] = np.random.default_rng(0).choice(list("abcdefgh"), len(X))
-    monkeypatch.setattr(certainty, "MAX_STEPS", 1)
+    monkeypatch.setattr(uncertainty, "MAX_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match=r"draws of the posterior short: .* alpha='auto' or a larger one\.$"):
         WideRegressor(loss="squared_error", **ADDITIVE, n_posterior_samples=8).fit(X, y)
 
@@ -510,8 +510,8 @@ def test_deviations_are_the_same_however_rows_are_summed(loss, constant, monkeyp
     X.loc[rng.random(n) < 0.1, "x"] = np.nan
     y = draw(loss, 2.0 * np.sin(2.0 * X["x"].fillna(1.0)) * (X["s"] < "d") + X["z"], rng)
     model = estimator(loss, interactions=[("s", "x"), ("x", "z")])
-    monkeypatch.setattr(uncertainty, "MAX_NUMBERS", 0)
-    monkeypatch.setattr(certainty, "MAX_SMALL", 20)
+    monkeypatch.setattr(identified, "MAX_NUMBERS", 0)
+    monkeypatch.setattr(uncertainty, "MAX_SMALL", 20)
     monkeypatch.setattr(information, "MAX_OTHERS", 20)
     monkeypatch.setattr(information, "MAX_CACHED", 1.0)
     kept, found = [], information.Information._from_finer
@@ -544,9 +544,9 @@ def test_small_terms_are_joint_with_a_larger_one_that_contains_them(loss, stores
     y = eta + rng.normal(0, 0.7, n) if loss == "squared_error" else rng.poisson(np.exp(eta))
     names = {"region": region, "store": store, "cell": cell}
     X = pd.DataFrame({name: pd.Series(codes).map(lambda code: f"v{code}") for name, codes in names.items()})
-    monkeypatch.setattr(uncertainty, "MAX_NUMBERS", 0)
+    monkeypatch.setattr(identified, "MAX_NUMBERS", 0)
     if limit is not None:
-        monkeypatch.setattr(certainty, "MAX_FACTOR_TOGETHER", limit)
+        monkeypatch.setattr(uncertainty, "MAX_FACTOR_TOGETHER", limit)
     model = WideRegressor(loss=loss, interactions=None, count_effect=False).fit(X, y)
     held = [(name, model.variances_.loc[name, "variance"]) for name in ("region", "store", "cell")]
     blocks = [np.eye(model.coefs_[name].shape[0])[model.coefs_[name].index.get_indexer(X[name])] for name, _ in held]
@@ -578,7 +578,7 @@ def test_a_variance_of_0_has_no_covariances_in_the_root():
     """By rounding it may be below 0, with covariances beside it; they were divided by it."""
     matrix = np.array([[-1e-17, 1e-9, 0.0], [1e-9, 4.0, 1.0], [0.0, 1.0, 2.0]])
     with np.errstate(all="raise"):
-        root = certainty.root_of(matrix)
+        root = uncertainty.root_of(matrix)
     np.testing.assert_allclose(root @ root.T, [[0.0, 0.0, 0.0], [0.0, 4.0, 1.0], [0.0, 1.0, 2.0]], rtol=1e-12, atol=0)
 
 
