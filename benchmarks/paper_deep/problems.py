@@ -143,9 +143,9 @@ def _code(frame: pd.DataFrame, train_from: int) -> tuple[Tensor, list[int]]:
     codes, sizes = [], []
     for column in frame:
         symbols = frame[column].astype(object).where(frame[column].notna(), "missing").astype(str)
-        alphabet = pd.Index(sorted(symbols.iloc[train_from:].unique()))
-        codes.append(alphabet.get_indexer(symbols))
-        sizes.append(len(alphabet))
+        vocabulary = pd.Index(sorted(symbols.iloc[train_from:].unique()))
+        codes.append(vocabulary.get_indexer(symbols))
+        sizes.append(len(vocabulary))
     return torch.as_tensor(np.stack(codes, axis=1), dtype=torch.long), sizes
 
 

@@ -52,7 +52,7 @@ class WorkerRows:
         """Categories by column, classes and their type; the sample with its keys; the number of parts."""
         reader, n_parts = self._reader, len(self.rows.parts)
         sample = self._sample.with_keys() if n_parts else None
-        return reader.alphabets, reader.classes, reader.class_type, sample, n_parts
+        return reader.vocabularies, reader.classes, reader.class_type, sample, n_parts
 
     def renumber(self, of_column: dict[str, NDArray[np.int32]], of_class: Floats | None) -> None:
         """Codes by the numbers that all workers share."""

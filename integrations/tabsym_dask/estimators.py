@@ -309,10 +309,10 @@ def _first(*heads: Any) -> Any:
 def _agreed(engine: OnWorkers, wanted: Any, found: list[Any]) -> ReadTable:
     """Categories and classes of all workers, by which they number from now on; and one sample."""
     names = list(dict.fromkeys(name for one in found for name in one[0]))
-    alphabets, of_worker = {}, [{} for _ in found]  # type: ignore[var-annotated]
+    vocabularies, of_worker = {}, [{} for _ in found]  # type: ignore[var-annotated]
     for name in names:
         merged, numbers = _merged(name, [one[0].get(name) for one in found])
-        alphabets[name] = merged
+        vocabularies[name] = merged
         for own, mapping in zip(of_worker, numbers, strict=True):
             if mapping is not None:
                 own[name] = mapping
@@ -320,7 +320,7 @@ def _agreed(engine: OnWorkers, wanted: Any, found: list[Any]) -> ReadTable:
     numbered = [None if numbers is None or not wanted.is_classifier else numbers.astype(float) for numbers in of_class]
     answers(engine.actors, "renumber", zip(of_worker, numbered, strict=True))
     sample = rows_of_smallest([one[3] for one in found if one[3] is not None], SAMPLE_ROWS)
-    return ReadTable(wanted, sample, alphabets, classes, next((one[2] for one in found if one[2] is not None), None))
+    return ReadTable(wanted, sample, vocabularies, classes, next((one[2] for one in found if one[2] is not None), None))
 
 
 def _merged(name: str, found: list[Categories | None]) -> tuple[Categories, list[NDArray[np.int32] | None]]:

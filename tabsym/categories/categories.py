@@ -29,7 +29,7 @@ from tabsym.frame.dtypes import read_symbols, written_symbols
 from tabsym.frame.storage import object_array
 
 UNSEEN = -1
-"""The code of a symbol that is not in the alphabet."""
+"""The code of a category that is not in the vocabulary."""
 
 _FAMILIES = {  # a bool is an int and a datetime a date: the first that fits
     "booleans": (bool, np.bool_),
@@ -50,9 +50,9 @@ class Categories:
 
     @classmethod
     def fit(cls, name: str, raw: RawCodes) -> tuple[Categories, NDArray[np.int32]]:
-        """The alphabet of a column, and the column's codes."""
-        alphabet, codes = cls(name, np.empty(0, dtype=object)).grow(raw)
-        return alphabet, codes
+        """The vocabulary of a column, and the column's codes."""
+        vocabulary, codes = cls(name, np.empty(0, dtype=object)).grow(raw)
+        return vocabulary, codes
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -87,7 +87,7 @@ class Categories:
         return _family(self.symbols)
 
     def transform(self, raw: RawCodes) -> NDArray[np.int32]:
-        """Codes (n,) of a coded column; UNSEEN for symbols that are not in the alphabet."""
+        """Codes (n,) of a coded column; UNSEEN for categories that are not in the vocabulary."""
         if len(raw.codes) == 1:
             code = self.missing_code  # of a single row: for one answer, arrays take longer to make than to use
             if raw.codes[0] >= 0:
@@ -98,7 +98,7 @@ class Categories:
         return self._apply(self._positions(raw.symbols), self.missing_code, raw.codes)
 
     def grow(self, raw: RawCodes) -> tuple[Categories, NDArray[np.int32]]:
-        """This alphabet with the new symbols of a column appended, and the column's codes."""
+        """This vocabulary with the new categories of a column appended, and the column's codes."""
         position = self._positions(raw.symbols)
         new = np.flatnonzero(position == UNSEEN)
         has_missing = (raw.codes < 0).any()
@@ -108,7 +108,7 @@ class Categories:
         symbols = np.concatenate([self.symbols, raw.symbols[new]])
         missing = self.missing_code
         if not len(self) and not has_missing:
-            return Categories(self.name, symbols), raw.codes  # the first table's codes are the alphabet's
+            return Categories(self.name, symbols), raw.codes  # the first table's codes are those of the vocabulary
         if missing == UNSEEN and has_missing:
             missing = len(symbols)
             symbols = _with_missing(symbols)

@@ -393,8 +393,7 @@ class CodeMatrix:
 
     Block j owns the entries ``offsets[j] : offsets[j + 1]``. Row i of a one-hot matrix of b blocks has b ones; their
     indices, four bytes each, are kept in row-major order: a row's codes share a cache line, which is what online
-    training reads. One million rows by ten columns are 40 MB; as CSR they are 160 MB, dense 8 bytes times the alphabet
-    sizes.
+    training reads. One million rows by ten columns are 40 MB; as CSR they are 160 MB, dense 8 MB times the categories.
     """
 
     codes: NDArray[np.int32]
@@ -402,7 +401,7 @@ class CodeMatrix:
 
     @classmethod
     def assemble(cls, columns: Sequence[NDArray[np.int32]], sizes: Sequence[int], n_rows: int) -> CodeMatrix:
-        """Put code columns (n,) with alphabets of `sizes` together."""
+        """Put code columns (n,) of `sizes` categories together."""
         offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         if offsets[-1] > _MAX_ENTRIES:
             raise ValueError(

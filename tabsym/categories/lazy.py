@@ -299,7 +299,7 @@ class LazyTarget:
 
     key: nw.Expr
     values: NDArray[Any]
-    alphabet: Categories
+    vocabulary: Categories
     code_of: NDArray[np.int64]
 
     @classmethod
@@ -312,7 +312,7 @@ class LazyTarget:
 
     def codes(self, rows: LazyRows, groups: nw.DataFrame[Any], key: str) -> NDArray[np.int64]:
         """The code of each collected group."""
-        return self.code_of[self.alphabet.transform(encode_column(rows.read(groups, key, self.alphabet.name)))]
+        return self.code_of[self.vocabulary.transform(encode_column(rows.read(groups, key, self.vocabulary.name)))]
 
 
 def lazy_rows(X: Any, y: Any, sample_weight: Any, caller: str, *, supervised: bool) -> LazyRows | None:

@@ -41,7 +41,7 @@ def keys_of_source(sources: Sequence[Source], index: int, columns: Sequence[str]
     """
     source = sources[index]
     if isinstance(source, Symbols):
-        return source.alphabet.keys
+        return source.vocabulary.keys
     if not isinstance(source, Crossing):
         return np.arange(len(source), dtype=np.uint64)
 
@@ -134,7 +134,7 @@ MANY_COPIES = 32
 
 
 @dataclass(frozen=True)
-class Dealt:
+class ShuffledRows:
     """Rows in a random order of their content, those of equal content next to each other, with their copies.
 
     Copies are dealt at random, each for itself, as different rows are. Dealt evenly by content, the parts would be
@@ -153,14 +153,14 @@ class Dealt:
     copies: Counts | None
 
     @classmethod
-    def shuffled(cls, content: Keys, copies: Counts | None, rng: np.random.RandomState) -> Dealt:
+    def of(cls, content: Keys, copies: Counts | None, rng: np.random.RandomState) -> ShuffledRows:
         """All rows, whose content and copies (n,) are given."""
         content = _drawn(content, rng)
         order = np.argsort(content)
         return cls(order, content[order], None if copies is None else copies[order])
 
     @classmethod
-    def sampled(cls, content: Keys, copies: Counts | None, most: int, rng: np.random.RandomState) -> Dealt:
+    def sampled(cls, content: Keys, copies: Counts | None, most: int, rng: np.random.RandomState) -> ShuffledRows:
         """About `most` copies of all rows, in the order of the rows."""
         return cls(np.arange(len(content)), _drawn(content, rng), copies).thin(most, rng)
 
@@ -169,17 +169,17 @@ class Dealt:
         """The number of copies."""
         return len(self.rows) if self.copies is None else int(self.copies.sum())
 
-    def take(self, at: NDArray[Any], copies: Counts | None = None) -> Dealt:
+    def take(self, at: NDArray[Any], copies: Counts | None = None) -> ShuffledRows:
         """Some of the rows (indices or a mask), with fewer copies (of these) where they are given."""
         if copies is None and self.copies is not None:
             copies = self.copies[at]
-        return Dealt(self.rows[at], self.content[at], copies)
+        return ShuffledRows(self.rows[at], self.content[at], copies)
 
     def is_first(self) -> NDArray[np.bool_]:
         """Whether each row (m,) is the first of its content."""
         return np.append(True, self.content[1:] != self.content[:-1])[: len(self.rows)]
 
-    def thin(self, most: int, rng: np.random.RandomState) -> Dealt:
+    def thin(self, most: int, rng: np.random.RandomState) -> ShuffledRows:
         """About `most` copies, at random."""
         n_rows = self.n_rows
         if n_rows <= most:
@@ -193,7 +193,7 @@ class Dealt:
 
     def deal(
         self, n_parts: int, rng: np.random.RandomState, stratum: NDArray[np.signedinteger[Any]] | None = None
-    ) -> tuple[Dealt, NDArray[np.int8]]:
+    ) -> tuple[ShuffledRows, NDArray[np.int8]]:
         """Deal copies to parts of equal size, and of equal size within each stratum (m,), which is one of a content.
 
         Rows with copies in several parts are there once for each.
@@ -211,7 +211,7 @@ class Dealt:
         at, part = np.nonzero(shares.T)
         return self.take(at, None if self.copies is None else shares[part, at]), part.astype(np.int8)
 
-    def in_order(self, part: NDArray[np.int8]) -> tuple[Dealt, NDArray[np.int8]]:
+    def in_order(self, part: NDArray[np.int8]) -> tuple[ShuffledRows, NDArray[np.int8]]:
         """In the order of the rows in their table, for memory locality, with the part of each."""
         order = np.argsort(self.rows, kind="stable")
         return self.take(order), part[order]
@@ -232,8 +232,8 @@ def _drawn(content: Keys, rng: np.random.RandomState, number: Counts | None = No
 class _Copies:
     """The copies of rows: one by one (u,), with the index of the `row` of each, and those of contents with `many`."""
 
-    def __init__(self, dealt: Dealt, rng: np.random.RandomState) -> None:
-        n, content, self._copies = len(dealt.rows), dealt.content, dealt.copies
+    def __init__(self, shuffled: ShuffledRows, rng: np.random.RandomState) -> None:
+        n, content, self._copies = len(shuffled.rows), shuffled.content, shuffled.copies
         self.n_rows = n
         ordered = by_rows(np.sort, content)
         if len(parts_of(n)) > 1:

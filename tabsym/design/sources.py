@@ -26,11 +26,11 @@ class Symbols:
     """
 
     columns: tuple[str, ...]
-    alphabet: Categories
+    vocabulary: Categories
     closed: bool = False
 
     def __len__(self) -> int:
-        return len(self.alphabet)
+        return len(self.vocabulary)
 
 
 @dataclass(frozen=True)
@@ -293,11 +293,11 @@ class Coder:
             self._note_crossings(index, columns, crossed)
         for index, source in enumerate(self.sources):
             if isinstance(source, Symbols) and not source.closed:
-                alphabet = source.alphabet
+                vocabulary = source.vocabulary
                 for name in source.columns:
-                    alphabet, own = alphabet.grow(self.column_codes[name])
+                    vocabulary, own = vocabulary.grow(self.column_codes[name])
                     self._codes[index, (name,)] = self._as_wide(own)
-                self.sources[index] = replace(source, alphabet=alphabet)
+                self.sources[index] = replace(source, vocabulary=vocabulary)
             elif isinstance(source, Crossing):
                 interaction = source.interaction
                 for columns in crossed.get(index, []):
@@ -326,7 +326,7 @@ class Coder:
 
     def _transform(self, source: Source, columns: Columns) -> Codes:
         if isinstance(source, Symbols):
-            return self._as_wide(source.alphabet.transform(self.column_codes[columns[0]]))
+            return self._as_wide(source.vocabulary.transform(self.column_codes[columns[0]]))
         if isinstance(source, Bins):
             return source.codes(self.numbers[source.column])
         if isinstance(source, Flag):

@@ -92,7 +92,7 @@ class ColumnEncoder(TableTransformer):
         return states
 
     def _encode_column(self, state: Any, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
-        """The output columns of one column, from its codes in the column's alphabet."""
+        """The output columns of one column, from its codes in the column's vocabulary."""
         raise NotImplementedError
 
     # -- scikit-learn's methods ---------------------------------------------------
@@ -309,7 +309,7 @@ class ColumnEncoder(TableTransformer):
         for column, raw in zip(columns, encode_columns(columns), strict=True):
             if self.handle_missing == "error":
                 refuse_missing(column.name, raw.codes < 0)
-            codes = codes_in(self.columns_[column.name].alphabet, raw)
+            codes = codes_in(self.columns_[column.name].vocabulary, raw)
             if self.handle_unknown == "error":
                 refuse_unknown(column.name, raw, codes == UNSEEN)
             out[column.name] = codes.astype(np.int32)
@@ -317,7 +317,7 @@ class ColumnEncoder(TableTransformer):
 
     def _lookup(self, name: str, state: Any) -> ColumnLookup:
         """What each category of a column is encoded as, or a `ValueError` where that depends on the rest of the row."""
-        codes, coding = with_missing(state.alphabet.symbols.tolist(), self.handle_missing)
+        codes, coding = with_missing(state.vocabulary.symbols.tolist(), self.handle_missing)
         codes = np.append(codes, UNSEEN)
         columns = self._kept_columns(state, self._encode_column(state, codes.astype(np.int32)))
         values = stacked(list(columns.values()), len(codes))
@@ -331,7 +331,7 @@ class ColumnEncoder(TableTransformer):
         """Output columns that are constant over the training rows."""
         invariant = []
         for state, raw in zip(self.columns_.values(), column_codes, strict=True):
-            values = self._encode_column(state, codes_in(state.alphabet, raw))
+            values = self._encode_column(state, codes_in(state.vocabulary, raw))
             for name, column in zip(state.names, values, strict=True):
                 if (column == column[0]).all():
                     invariant.append(name)
@@ -343,9 +343,9 @@ def asked_container(transformer: Any) -> str:
     return str(getattr(transformer, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"])
 
 
-def codes_in(alphabet: Categories, raw: RawCodes) -> NDArray[Any]:
-    """Codes in the alphabet; UNSEEN, or MISSING where it does not have the missing one."""
-    codes = alphabet.transform(raw)
+def codes_in(vocabulary: Categories, raw: RawCodes) -> NDArray[Any]:
+    """Codes in the vocabulary; UNSEEN, or MISSING where it does not have the missing one."""
+    codes = vocabulary.transform(raw)
     return np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes)
 
 

@@ -24,7 +24,7 @@ from tabsym.frame.storage import object_array
 from tabsym.models.export_terms import Coding
 
 MISSING = -2
-"""In the codes that an encoder's `_encode_column` gets: a missing value that is not in the alphabet."""
+"""In the codes that an encoder's `_encode_column` gets: a missing value that is not in the vocabulary."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def lookup_tables(encoder: Any) -> list[ColumnLookup]:
     if not hasattr(encoder, "_lookup"):
         raise TypeError(f"{type(encoder).__name__} is no encoder whose columns are lookup tables.")
     check_is_fitted(encoder, "columns_")
-    numeric = [state for state in encoder.columns_.values() if getattr(state, "alphabet", state) is None]
+    numeric = [state for state in encoder.columns_.values() if getattr(state, "vocabulary", state) is None]
     if getattr(encoder, "handle_infinite", "error") == "extreme" and numeric:
         raise ValueError(
             "handle_infinite='extreme' takes infinite numbers, which exports do not; "

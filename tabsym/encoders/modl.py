@@ -556,7 +556,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     @property
     def _symbolic(self) -> list[str]:
         """The columns of categories."""
-        return [name for name, state in self.columns_.items() if state.alphabet is not None]
+        return [name for name, state in self.columns_.items() if state.vocabulary is not None]
 
     # -- options as counting, searches and encoding take them ---------------------------------------
 

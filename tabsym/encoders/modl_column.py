@@ -53,7 +53,7 @@ _KINDS = {"numbers": "number", "dates": "date", "dates with a time zone": "date 
 class MODLColumn:
     """State of one column: its parts, and what each part is encoded as.
 
-    `alphabet` and `part_of` (categories,) are of categorical columns; `values` (I, outputs) is None for groups as
+    `vocabulary` and `part_of` (categories,) are of categorical columns; `values` (I, outputs) is None for groups as
     categories.
     """
 
@@ -61,12 +61,12 @@ class MODLColumn:
     fitted: Intervals | Groups
     names: list[str]
     values: Floats | None
-    alphabet: Categories | None = None
+    vocabulary: Categories | None = None
     part_of: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, name: str, fitted: Intervals | Groups, names: list[str], values: Floats | None) -> MODLColumn:
-        """With the alphabet of groups."""
+        """With the vocabulary of groups."""
         if isinstance(fitted, Intervals):
             return cls(name, fitted, names, values)
         return cls(name, fitted, names, values, Categories(name, fitted.symbols), fitted.labels_of)
@@ -163,7 +163,7 @@ class Output:
 
 def parts_of_rows(table: Table, states: dict[str, MODLColumn], how: Output) -> dict[str, NDArray[Any]]:
     """The part of each row (n,), by column; UNSEEN and MISSING where they are to be NaN."""
-    symbolic = [table[name] for name, state in states.items() if state.alphabet is not None]
+    symbolic = [table[name] for name, state in states.items() if state.vocabulary is not None]
     column_codes = dict(zip([column.name for column in symbolic], encode_columns(symbolic), strict=True))
     return {
         name: _group_of(state, column_codes[name], how)
@@ -185,11 +185,11 @@ def _interval_of(state: MODLColumn, column: Column, handle_missing: str) -> NDAr
 
 
 def _group_of(state: MODLColumn, raw: RawCodes, how: Output) -> NDArray[np.int64]:
-    assert isinstance(state.fitted, Groups) and state.alphabet is not None and state.part_of is not None
+    assert isinstance(state.fitted, Groups) and state.vocabulary is not None and state.part_of is not None
     missing = raw.codes < 0
     if how.handle_missing == "error":
         refuse_missing(state.name, missing)
-    codes = state.alphabet.transform(raw)
+    codes = state.vocabulary.transform(raw)
     unseen = (codes == UNSEEN) & ~missing
     if how.handle_unknown == "error":
         refuse_unknown(state.name, raw, unseen)
@@ -201,9 +201,9 @@ def _group_of(state: MODLColumn, raw: RawCodes, how: Output) -> NDArray[np.int64
 
 def _part_of_unknown(state: MODLColumn, how: Output) -> int:
     """The part of a category that fit has not seen: that of missing values, or the default group."""
-    assert state.alphabet is not None and state.part_of is not None and isinstance(state.fitted, Groups)
-    if how.handle_unknown == "missing" and state.alphabet.has_missing:
-        return int(state.part_of[state.alphabet.missing_code])
+    assert state.vocabulary is not None and state.part_of is not None and isinstance(state.fitted, Groups)
+    if how.handle_unknown == "missing" and state.vocabulary.has_missing:
+        return int(state.part_of[state.vocabulary.missing_code])
     return state.fitted.default
 
 
@@ -233,8 +233,8 @@ def with_donors(
         unknown, state, fitted = donors.unseen_rows(table, name), columns[name], donors.columns_[name].fitted
         if not len(unknown.rows):
             continue
-        assert state.alphabet is not None and state.part_of is not None
-        position = {symbol: code for code, symbol in enumerate(state.alphabet.symbols.tolist())}
+        assert state.vocabulary is not None and state.part_of is not None
+        position = {symbol: code for code, symbol in enumerate(state.vocabulary.symbols.tolist())}
         group_of = state.part_of[[position[fitted.symbols[code]] for code in fitted.donors]]
         weight_of = np.zeros((len(unknown.unseen), state.fitted.partition.n_parts))  # of unknown categories, by group
         np.add.at(weight_of.T, group_of, fitted.weights(unknown.unseen).T)
@@ -317,8 +317,8 @@ def lookup_of(name: str, state: MODLColumn, kept: list[str], how: Output) -> Col
             f"handle_unknown='similar' finds the group of an unknown category of column {name!r} from its whole row, "
             "which is no lookup; set_params(handle_unknown='value') to export the encoder, or to encode lazy frames."
         )
-    assert state.alphabet is not None and state.part_of is not None
-    categories = state.alphabet.symbols.tolist()
+    assert state.vocabulary is not None and state.part_of is not None
+    categories = state.vocabulary.symbols.tolist()
     codes, coding = with_missing(categories, how.handle_missing)
     default = _part_of_unknown(state, how)
     parts = np.append(state.part_of[codes[codes >= 0]], np.full((codes < 0).sum(), default))

@@ -332,7 +332,7 @@ class OutOfFold:
             held_out = Table((table[state.name],), len(table), native=None, named=True).taken(fold.held_out)
             states = {state.name: MODLColumn.of(state.name, fitted, [state.name], None)}
             parts = parts_of_rows(held_out, states, how)
-            if fold.donors is not None and state.alphabet is not None:
+            if fold.donors is not None and state.vocabulary is not None:
                 parts = with_donors(fold.donors, table.taken(fold.held_out), states, parts)
             out[fold.held_out] = look_up(self._values(state, fitted, counts), parts[state.name])
         return out

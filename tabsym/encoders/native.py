@@ -136,12 +136,12 @@ class NativeCategories(TableTransformer):
         check_declared_options(self)
         table = read_table(X, caller=type(self).__name__, by_value=True)
         columns, numeric = _split_columns(table, self.cols)
-        alphabets = {}
+        vocabularies = {}
         for name, raw in _coded(columns).items():
             levels = self._levels(raw)
-            alphabets[name] = (Categories(name, levels), len(levels) < len(raw.symbols))
+            vocabularies[name] = (Categories(name, levels), len(levels) < len(raw.symbols))
         remember_features(self, table)
-        self.alphabets_ = alphabets
+        self.vocabularies_ = vocabularies
         self.measures_ = {column.name: column.measure for column in numeric}
         self.names_ = _output_names(table.names, self.names)
         self.categorical_ = [new for new, name in self.names_.items() if self._is_category(name)]
@@ -158,15 +158,15 @@ class NativeCategories(TableTransformer):
         -------
         pandas.DataFrame of shape (n_rows, n_columns)
         """
-        check_is_fitted(self, "alphabets_")
+        check_is_fitted(self, "vocabularies_")
         table = read_table(X, caller=type(self).__name__, allow_empty=True, by_value=True)
         table = match_features(self, table)
-        column_codes = _coded([table[name] for name in self.alphabets_])
+        column_codes = _coded([table[name] for name in self.vocabularies_])
         columns: dict[str, Any] = {}
         for new, name in self.names_.items():
             if name in column_codes and (self.output == "ordinal" or self._is_category(name)):
                 raw = column_codes[name]
-                columns[new] = self.of_codes(name, self.alphabets_[name][0].transform(raw), raw.codes < 0)
+                columns[new] = self.of_codes(name, self.vocabularies_[name][0].transform(raw), raw.codes < 0)
             elif name in column_codes:
                 columns[new] = np.full(len(table), np.nan)
             else:
@@ -186,15 +186,15 @@ class NativeCategories(TableTransformer):
         -------
         ndarray of str
         """
-        check_is_fitted(self, "alphabets_")
+        check_is_fitted(self, "vocabularies_")
         self._check_input_features(input_features)
         return np.asarray(list(self.names_), dtype=object)
 
     def _is_category(self, name: str) -> bool:
         """Whether a column is passed as categories; CatBoost stops at those without any, and takes NaN for them."""
-        if name not in self.alphabets_ or self.output == "ordinal":
+        if name not in self.vocabularies_ or self.output == "ordinal":
             return False
-        return self.output == "category" or len(self.alphabets_[name][0]) > 0
+        return self.output == "category" or len(self.vocabularies_[name][0]) > 0
 
     def _levels(self, raw: RawCodes) -> NDArray[Any]:
         """The levels, or the most frequent, as they appear row by row: categories have another order in every type.
@@ -224,17 +224,17 @@ class NativeCategories(TableTransformer):
         -------
         ndarray or pandas.Categorical of shape (n,)
         """
-        alphabet, has_other = self.alphabets_[name]
+        vocabulary, has_other = self.vocabularies_[name]
         if has_other:  # an infrequent category and an unknown one are the same to the model
-            codes = np.where((codes == UNSEEN) & ~missing, len(alphabet), codes)
+            codes = np.where((codes == UNSEEN) & ~missing, len(vocabulary), codes)
         if self.output == "text":
-            texts = [str(symbol) for symbol in alphabet.symbols]
+            texts = [str(symbol) for symbol in vocabulary.symbols]
             special = [unused_word(set(texts), word) for word in (OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)]
             words = np.array([*texts, *special], dtype=object)
             return words[np.where(missing, len(words) - 1, np.where(codes == UNSEEN, len(words) - 2, codes))]
         if self.output == "ordinal":
             return np.where(missing | (codes < 0), np.nan, codes)
-        n_levels = max(1, len(alphabet) + has_other)  # of a column without any value, too: XGBoost needs one
+        n_levels = max(1, len(vocabulary) + has_other)  # of a column without any value, too: XGBoost needs one
         levels = [f"c{code}" for code in range(n_levels)]
         return pd.Categorical.from_codes(np.where(missing, UNSEEN, codes).astype(np.int64), categories=pd.Index(levels))
 

@@ -219,14 +219,15 @@ class OneHotEncoder(ColumnEncoder):
     def categories_(self) -> dict[str, NDArray[Any]]:
         """The categories of each encoded column."""
         check_is_fitted(self, "columns_")
-        return {name: state.alphabet.symbols for name, state in self.columns_.items()}
+        return {name: state.vocabulary.symbols for name, state in self.columns_.items()}
 
     @property
     def infrequent_categories_(self) -> dict[str, NDArray[Any] | None]:
         """The infrequent categories of each encoded column, None where there are none."""
         check_is_fitted(self, "columns_")
         return {
-            n: one.alphabet.symbols[one.infrequent] if len(one.infrequent) else None for n, one in self.columns_.items()
+            n: one.vocabulary.symbols[one.infrequent] if len(one.infrequent) else None
+            for n, one in self.columns_.items()
         }
 
     @property
@@ -375,7 +376,7 @@ class OneHotEncoder(ColumnEncoder):
         return dense_columns(state.indices(codes), len(state.names), self._options.dtype)
 
     def _lookup(self, name: str, state: OneHotColumn) -> ColumnLookup:
-        codes, coding = with_missing(state.alphabet.symbols.tolist(), self.handle_missing)
+        codes, coding = with_missing(state.vocabulary.symbols.tolist(), self.handle_missing)
         names = self._kept_names(state)
         new = np.full(len(state.names) + 2, -1)  # ZEROS and NANS, -1 and -2, read the last two
         new[[state.names.index(new_name) for new_name in names]], new[-2] = np.arange(len(names)), -2
@@ -412,7 +413,7 @@ def _warn_of_unknown(states: dict[str, OneHotColumn], names: list[str], *, alway
 
 
 def _mapping_of(state: OneHotColumn) -> pd.DataFrame:
-    codes = np.append(np.arange(len(state.alphabet)), [UNSEEN, MISSING])
+    codes = np.append(np.arange(len(state.vocabulary)), [UNSEEN, MISSING])
     indices = state.indices(codes)
     columns = dense_columns(indices, len(state.names), np.float64 if (indices == NANS).any() else np.int64)
     return pd.DataFrame(dict(zip(state.names, columns, strict=True)), index=np.where(codes < 0, codes, codes + 1))

@@ -184,7 +184,7 @@ class OneHotColumn:
 
     Attributes
     ----------
-    alphabet : Categories
+    vocabulary : Categories
         All categories, those without an output column of their own too.
     names : list of str
         Output columns: of categories in code order, of the infrequent ones together, then the flags. Unique over all
@@ -201,7 +201,7 @@ class OneHotColumn:
         Codes of the categories that share an output column.
     """
 
-    alphabet: Categories
+    vocabulary: Categories
     names: list[str]
     index_of: NDArray[np.int32]
     missing_index: int
@@ -218,18 +218,18 @@ class OneHotColumn:
     def categories_at(self, indices: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """The categories (n,) for which indices stand; None where that is not known."""
         codes = np.append(self.category_of, [UNSEEN, self.dropped])[indices]  # NANS and ZEROS read the last two
-        return self.alphabet.inverse(codes)
+        return self.vocabulary.inverse(codes)
 
 
 def learn_column(name: str, raw: RawCodes, weight: NDArray[np.float64] | None, options: OneHotOptions) -> OneHotColumn:
     """The state of a column from its codes, and from the weights of its rows, all 1 if None."""
-    alphabet, codes = _alphabet(name, raw, options)
-    counts = np.bincount(codes[codes >= 0], None if weight is None else weight[codes >= 0], minlength=len(alphabet))
+    vocabulary, codes = _vocabulary(name, raw, options)
+    counts = np.bincount(codes[codes >= 0], None if weight is None else weight[codes >= 0], minlength=len(vocabulary))
     n_rows = len(codes) if weight is None else float(weight.sum())
     counts = _settled(counts, n_rows)
-    infrequent = find_infrequent(counts, n_rows, alphabet.missing_code, options.infrequent)
-    group_of, labels, category_of = _group(alphabet, counts, infrequent, options)
-    drop = _dropped_group(name, alphabet, group_of, options)
+    infrequent = find_infrequent(counts, n_rows, vocabulary.missing_code, options.infrequent)
+    group_of, labels, category_of = _group(vocabulary, counts, infrequent, options)
+    drop = _dropped_group(name, vocabulary, group_of, options)
     kept = [group for group in range(len(labels)) if group != drop]
     index_of = np.append(np.full(len(labels), ZEROS), ZEROS)
     index_of[kept] = np.arange(len(kept))
@@ -250,7 +250,7 @@ def learn_column(name: str, raw: RawCodes, weight: NDArray[np.float64] | None, o
         flags.append("-1")
     names = [options.combine(name, label) for label in [*labels, *flags]]
     return OneHotColumn(
-        alphabet, names, index_of[group_of].astype(np.int32), missing_index, unknown_index,
+        vocabulary, names, index_of[group_of].astype(np.int32), missing_index, unknown_index,
         np.append(category_of[kept], np.full(len(flags), UNSEEN)).astype(np.int64),
         UNSEEN if drop is None else int(category_of[drop]), infrequent,
     )  # fmt: skip
@@ -258,27 +258,27 @@ def learn_column(name: str, raw: RawCodes, weight: NDArray[np.float64] | None, o
 
 def constant_names(state: OneHotColumn, raw: RawCodes) -> list[str]:
     """Output columns that are the same in all rows, found by counting."""
-    indices = state.indices(codes_in(state.alphabet, raw))
+    indices = state.indices(codes_in(state.vocabulary, raw))
     if (indices == NANS).any():
         return []
     ones = np.bincount(indices[indices >= 0], minlength=len(state.names))
     return [state.names[position] for position in np.flatnonzero((ones == 0) | (ones == len(indices)))]
 
 
-def _alphabet(name: str, raw: RawCodes, options: OneHotOptions) -> tuple[Categories, NDArray[np.int32]]:
+def _vocabulary(name: str, raw: RawCodes, options: OneHotOptions) -> tuple[Categories, NDArray[np.int32]]:
     """The categories asked for, or those that occur, and each row's code; missing is one under "value" only."""
     missing_is_category = options.handle_missing == "value"
     given = options.categories.get(name)
     if given is None:
         present = raw.codes if missing_is_category else raw.codes[raw.codes >= 0]
-        alphabet, _ = Categories.fit(name, RawCodes(present, raw.symbols))
-        return alphabet, alphabet.transform(raw)
-    alphabet = Categories(name, _given_categories(name, given, missing_is_category))
+        vocabulary, _ = Categories.fit(name, RawCodes(present, raw.symbols))
+        return vocabulary, vocabulary.transform(raw)
+    vocabulary = Categories(name, _given_categories(name, given, missing_is_category))
     try:
-        codes = alphabet.transform(raw)
+        codes = vocabulary.transform(raw)
     except TypeError:
         raise TypeError(
-            f"categories of column {name!r} hold values such as {alphabet.symbols[0]!r} and the column such as "
+            f"categories of column {name!r} hold values such as {vocabulary.symbols[0]!r} and the column such as "
             f"{raw.symbols[0]!r}; give categories of the column's type."
         ) from None
     unknown = (codes == UNSEEN) & (raw.codes >= 0)
@@ -288,7 +288,7 @@ def _alphabet(name: str, raw: RawCodes, options: OneHotOptions) -> tuple[Categor
             f"Column {name!r} holds {value!r} (row {int(np.argmax(unknown))}), which is not among its categories; "
             "add it to them, or set handle_unknown to something other than 'error'."
         )
-    return alphabet, codes
+    return vocabulary, codes
 
 
 def _given_categories(name: str, given: list[Any], missing_is_category: bool) -> NDArray[Any]:
@@ -306,30 +306,32 @@ def _given_categories(name: str, given: list[Any], missing_is_category: bool) ->
 
 
 def _group(
-    alphabet: Categories, counts: NDArray[Any], infrequent: NDArray[np.int64], options: OneHotOptions
+    vocabulary: Categories, counts: NDArray[Any], infrequent: NDArray[np.int64], options: OneHotOptions
 ) -> tuple[NDArray[np.int64], list[Any], NDArray[np.int64]]:
     """The group of each category, each group's label and the category it stands for; infrequent ones last, in one."""
-    common = np.setdiff1d(np.arange(len(alphabet)), infrequent)
-    group_of = np.full(len(alphabet), len(common))
+    common = np.setdiff1d(np.arange(len(vocabulary)), infrequent)
+    group_of = np.full(len(vocabulary), len(common))
     group_of[common] = np.arange(len(common))
-    labels: list[Any] = alphabet.symbols[common].tolist()
+    labels: list[Any] = vocabulary.symbols[common].tolist()
     category_of = common
     if len(infrequent):
-        labels.append(options.infrequent.name_of(alphabet.symbols[infrequent]))
+        labels.append(options.infrequent.name_of(vocabulary.symbols[infrequent]))
         category_of = np.append(common, infrequent[np.argmax(counts[infrequent])])
     if not options.by_category:
         labels = [str(position + 1) for position in range(len(labels))]
     return group_of, labels, category_of
 
 
-def _dropped_group(name: str, alphabet: Categories, group_of: NDArray[np.int64], options: OneHotOptions) -> int | None:
+def _dropped_group(
+    name: str, vocabulary: Categories, group_of: NDArray[np.int64], options: OneHotOptions
+) -> int | None:
     n_groups = int(group_of.max()) + 1 if len(group_of) else 0
     if isinstance(options.drop, str):
         return 0 if n_groups and (options.drop == "first" or n_groups == 2) else None
     if options.drop is None or name not in options.drop:
         return None
     value = options.drop[name]
-    code = next((code for code, symbol in enumerate(alphabet.symbols.tolist()) if symbol == value), None)
+    code = next((code for code, symbol in enumerate(vocabulary.symbols.tolist()) if symbol == value), None)
     if code is None:
         raise ValueError(f"drop names {value!r} of column {name!r}, which is none of its categories; drop one that is.")
     if (group_of == group_of[code]).sum() > 1:

@@ -286,7 +286,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         self._refuse_missing(table, list(self.columns_))
         for column, known in zip(table.columns, self.counts_.words, strict=True) if self.cols is None else ():
             if isinstance(known, CategoryWords):
-                known.alphabet.refuse_late_numbers(column)
+                known.vocabulary.refuse_late_numbers(column)
         words = self._counting.new_words(table, self.counts_.words, weight)
         origin = next(iter(self.counts_.sums.values())).origin if self.counts_.sums else None
         piece = self._counting.count(table, words, list(self.columns_), target.y, weight, origin)

@@ -178,7 +178,7 @@ def categories_of(counts: TableCounts, number: int) -> Categories:
     """The categories of an encoded column."""
     words = counts.words[number]
     assert isinstance(words, CategoryWords)
-    return words.alphabet
+    return words.vocabulary
 
 
 MAX_ALONE = 20

@@ -40,9 +40,9 @@ ADDITIVE: dict[str, Any] = {"interactions": None, "count_effect": False}
 
 @dataclass(frozen=True)
 class WideColumn:
-    """State of one column: its alphabet, and the parameters (categories, K) of each category."""
+    """State of one column: its vocabulary, and the parameters (categories, K) of each category."""
 
-    alphabet: Categories
+    vocabulary: Categories
     names: list[str]
     values: Floats
 
@@ -223,16 +223,16 @@ class WideEncoder(OutOfFoldEncoder):
         return clone(self.model)
 
     def _learn_column(self, name: str, raw: RawCodes, weight: Floats | None) -> WideColumn:
-        alphabet, codes = Categories.fit(name, raw)
+        vocabulary, codes = Categories.fit(name, raw)
         coefs = split_frame(self.model_.coefs_[name], self.model_.model_.n_outputs).values
-        index = coefs.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
+        index = coefs.index.get_indexer(pd.Index(vocabulary.symbols, dtype=object))
         names = [name] if coefs.shape[1] == 1 else [f"{name}_{label}" for label in coefs.columns]
         values = coefs.to_numpy()[index]
         rows = np.bincount(codes[codes >= 0], None if weight is None else weight[codes >= 0], minlength=len(values))
-        return WideColumn(alphabet, names, values - np.average(values, axis=0, weights=rows))
+        return WideColumn(vocabulary, names, values - np.average(values, axis=0, weights=rows))
 
     def _encode_column(self, state: WideColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
-        known = state.alphabet.missing_code
+        known = state.vocabulary.missing_code
         missing = (codes == MISSING) | ((codes == known) & (known != UNSEEN))
         values = np.where((codes >= 0)[:, None], state.values[np.maximum(codes, 0)], 0.0)
         if self.handle_missing == "return_nan":

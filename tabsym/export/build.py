@@ -45,6 +45,8 @@ _INSTALL = {
     "catboost": "tabsym[catboost]",
     "category_encoders": "tabsym[compare]",
 }
+FORMER_NAMES = {"certainty": "uncertainty", "alphabet": "vocabulary", "alphabets_": "vocabularies_"}
+"""Attributes of fitted objects by their names in files of the first 0.1.0, and today's."""
 _SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
 
 
@@ -185,6 +187,8 @@ class Builder:
         check_state(name, class_names, state, allow_boosters=allowed)
         instance: Any = cls.__new__(cls)  # type: ignore[call-overload]
         if state is not None:
+            if node["__module__"] == "tabsym":
+                state = {FORMER_NAMES.get(attribute, attribute): value for attribute, value in state.items()}
             if hasattr(instance, "__setstate__"):
                 instance.__setstate__(state)
             else:

@@ -499,8 +499,8 @@ def _inputs(stack: Stack, layer: Layer) -> tuple[dict[str, Any], list[str]]:
     """The spec of the encoder that makes the columns of a booster, and those that are categories to it."""
     groups, native = _coders(layer)
     new_names = {name: new for new, name in native.names_.items()}
-    lookups = [_lookup(native, new_names[name], groups.get(name)) for name in native.alphabets_]
-    kinds = dict.fromkeys(native.alphabets_, "category")
+    lookups = [_lookup(native, new_names[name], groups.get(name)) for name in native.vocabularies_]
+    kinds = dict.fromkeys(native.vocabularies_, "category")
     kinds |= {name: _KINDS[str(measure)] for name, measure in native.measures_.items()}
     numbers = {name: {"names": [new_names[name]], "columns": [name], "number": True} for name in native.measures_}
     spec = lookups_spec(native, lookups, list(new_names), numbers, kinds, stack.features, stack.derived)
@@ -524,7 +524,7 @@ def _coders(layer: Layer) -> tuple[dict[str, ColumnLookup], NativeCategories]:
 def _lookup(native: NativeCategories, new: str, group: ColumnLookup | None) -> ColumnLookup:
     """What a booster gets of each value of a column, or of its group: a number, of CatBoost's categories a text."""
     name = native.names_[new]
-    levels = native.alphabets_[name][0].symbols.tolist()
+    levels = native.vocabularies_[name][0].symbols.tolist()
     codes, missing = np.array([*range(len(levels)), UNSEEN, UNSEEN]), np.arange(len(levels) + 2) == len(levels)
     if native.output == "category":
         values = native.of_codes(name, codes, missing).codes.astype(np.float64)

@@ -163,7 +163,7 @@ class TreeColumns:
     def symbols(self, position: int) -> list[Any]:
         """By code; None is missing."""
         kind = self.kinds[position]
-        return list(kind.alphabet.symbols) if isinstance(kind, CategoryWords) else []
+        return list(kind.vocabulary.symbols) if isinstance(kind, CategoryWords) else []
 
 
 DONOR_MODES = ("similar", "similar_per_node")

@@ -92,7 +92,7 @@ class Similar:
             number = indices[name]
             words = counts.words[number]
             assert isinstance(words, CategoryWords)
-            categories = words.alphabet.symbols
+            categories = words.vocabulary.symbols
             found = coefficient_frame(model, block, [str(k) for k in range(model.n_outputs)]).iloc[:, : model.n_outputs]
             own = found.to_numpy()[found.index.get_indexer(pd.Index(categories, dtype=object))]
             codes = words.codes(table[name])
@@ -108,7 +108,7 @@ class Similar:
             own = self.words[fitted.number]
             assert isinstance(own, CategoryWords)
             raw = encode_column(table[name])
-            codes = own.alphabet.transform(raw)
+            codes = own.vocabulary.transform(raw)
             if not (codes == UNSEEN).any():
                 continue
             words = codes_of(table, self.words) if words is None else words
@@ -239,13 +239,13 @@ class WideBase(InspectionMethods, TableEstimator):
         """
         if config.formula is not None or config.cols is not None or self._only_predicts:
             return
-        alphabets = {
-            source.columns[0]: source.alphabet
+        vocabularies = {
+            source.columns[0]: source.vocabulary
             for source in model.spec.sources
             if isinstance(source, Symbols) and len(source.columns) == 1 and not source.closed
         }
-        for name, alphabet in alphabets.items():
-            found = meant_by_text(alphabet.symbols.tolist(), f"X[{name!r}]")
+        for name, vocabulary in vocabularies.items():
+            found = meant_by_text(vocabulary.symbols.tolist(), f"X[{name!r}]")
             column = table[name]
             if found is None or isinstance(column.series.dtype, (nw.Categorical, nw.Enum)):
                 continue
@@ -255,7 +255,7 @@ class WideBase(InspectionMethods, TableEstimator):
             category = f" (X[{name!r}].astype('category'))" if is_pandas else ""
             warn_user(
                 f"Column {name!r} is text of {what} ({example!r}, ...), and {config.caller} takes it for "
-                f"{plural(len(alphabet), 'category', 'categories')}; convert it{example_code}, or pass it as a "
+                f"{plural(len(vocabulary), 'category', 'categories')}; convert it{example_code}, or pass it as a "
                 f"category{category} where that is meant."
             )
 

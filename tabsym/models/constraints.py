@@ -55,9 +55,9 @@ class FixedTerm:
         if self.source is None:
             return np.zeros(len(table), dtype=np.int32)
         try:
-            return self.source.alphabet.transform(encode_column(column))
+            return self.source.vocabulary.transform(encode_column(column))
         except TypeError as error:
-            example = self.source.alphabet.inverse(np.arange(1))[0]
+            example = self.source.vocabulary.inverse(np.arange(1))[0]
             raise ValueError(
                 f"fixed[{self.name!r}] has categories such as {example!r}, of another type than the values of column "
                 f"{self.column!r}; convert one of them."
@@ -81,7 +81,7 @@ class FixedTerm:
                 f"{training.table[self.column].series[0]!r}; give values by category, or leave it out."
             )
         if (codes == UNSEEN).any() and isinstance(self.source, Symbols):
-            known = self.source.alphabet.inverse(np.setdiff1d(np.arange(len(self.values)), codes))
+            known = self.source.vocabulary.inverse(np.setdiff1d(np.arange(len(self.values)), codes))
             others = ", ".join(map(repr, list(known)[:3]))
             first = training.table[self.column].series[int(np.argmax(codes == UNSEEN))]
             warn_user(
@@ -354,7 +354,7 @@ def order_of(source: Symbols | Bins) -> NDArray[np.intp]:
     """The codes of a source in ascending order, without that of missing values."""
     if isinstance(source, Bins):
         return np.arange(int(source.missing), len(source), dtype=np.intp)
-    categories = source.alphabet.inverse(np.arange(len(source)))
+    categories = source.vocabulary.inverse(np.arange(len(source)))
     known = [code for code, category in enumerate(categories) if category is not None]
     if all(isinstance(categories[code], (bool, np.bool_)) for code in known):
         known.sort(key=lambda code: bool(categories[code]))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import RawCodes, count_codes
-from tabsym.design.content import Dealt, bits_of, content_of
+from tabsym.design.content import ShuffledRows, bits_of, content_of
 from tabsym.design.formula import Formula
 from tabsym.design.model_spec import Codes, ModelSpec, Numbers, Read, Rows
 from tabsym.design.plan import used_columns
@@ -428,7 +428,7 @@ class Sampler:
         return self if self.is_needed and most <= MOST_ROWS else None
 
     @cached_property
-    def rows(self) -> Dealt:
+    def rows(self) -> ShuffledRows:
         """About `MOST_ROWS` of the rows."""
         training = self._training
         codes = ((name, raw.codes, raw.keys()) for name, raw in self._column_codes.items())
@@ -443,4 +443,4 @@ class Sampler:
         content = content_of(len(training.y), codes, [] if weight is None else [("weight", weight)])
         for name, values in exact:
             content += bits_of(name, values)
-        return Dealt.sampled(content, training.copies, MOST_ROWS, np.random.RandomState(self._seed))
+        return ShuffledRows.sampled(content, training.copies, MOST_ROWS, np.random.RandomState(self._seed))

@@ -338,7 +338,7 @@ class _TermsOfModel:
         if index not in self._coding_of:
             source = self.spec.sources[index]
             if isinstance(source, Symbols):
-                made = Coding(categories=source.alphabet.symbols)
+                made = Coding(categories=source.vocabulary.symbols)
             elif isinstance(source, Bins):
                 made = Coding(bounds=source.bounds, missing=source.missing)
             else:

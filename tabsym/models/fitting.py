@@ -234,7 +234,7 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
     if config.formula is None and config.cols is None:
         for source in (source for source in model.spec.sources if isinstance(source, Symbols)):
             for name in source.columns:
-                source.alphabet.refuse_late_numbers(training.table[name])
+                source.vocabulary.refuse_late_numbers(training.table[name])
     coder = model.coder(training.table, config.n_jobs)
     spec, codes = model.spec.grow(coder)
     numbers = coder.numbers

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories import Categories, encode_column
 from tabsym.categories.coding import first_rows
-from tabsym.design.content import Dealt, Keys, content_of_rows, keys_of_source, mixed, ranks_of
+from tabsym.design.content import Keys, ShuffledRows, content_of_rows, keys_of_source, mixed, ranks_of
 from tabsym.design.model_spec import ModelSpec, Read, Rows
 from tabsym.design.plan import Members, Within
 from tabsym.design.sources import Bins, CountEffect, Symbols
@@ -85,17 +85,17 @@ def search_interactions(
     if len(crossable) < 2 or n_rows < 2 * auto.folds:
         return []
     content = _content(spec, model.program.numerics, codes, rows, copies, n_outputs, cuts)
-    dealt = Dealt.shuffled(content, copies, rng).thin(auto.max_rows, rng)
-    order, first = dealt.rows, dealt.is_first()  # the same however often rows are there
+    shuffled = ShuffledRows.of(content, copies, rng).thin(auto.max_rows, rng)
+    order, first = shuffled.rows, shuffled.is_first()  # the same however often rows are there
     crossed = [cuts.get(columns[block].name, columns[block]) for block in crossable]
     more = [column for column, block in zip(crossed, crossable, strict=True) if column is not columns[block]]
     mains, crossed = (_in_order(own, order, first) for own in ([*columns.values(), *more], crossed))
     numbers = sorted(rows.x[order].T, key=lambda x: crc32(ranks_of(x[first])[0].tobytes()))
-    dealt, fold = _folds(dealt, rows.y if loss.for_classes else None, crossed[-1], auto.folds, rng)
-    at = dealt.rows
+    shuffled, fold = _folds(shuffled, rows.y if loss.for_classes else None, crossed[-1], auto.folds, rng)
+    at = shuffled.rows
     mains, crossed = ([replace(column, codes=column.codes.take(at)) for column in own] for own in (mains, crossed))
-    rows = _taken(rows, copies, replace(dealt, rows=order[at]), n_outputs)
-    held_out = _held_out(rows, loss, n_outputs, dealt, fold, auto.folds, rng)
+    rows = _taken(rows, copies, replace(shuffled, rows=order[at]), n_outputs)
+    held_out = _held_out(rows, loss, n_outputs, shuffled, fold, auto.folds, rng)
     held_out.fit_main_effects(mains, [np.ascontiguousarray(x[at]) for x in numbers])
     chosen = choose_crosses(crossed, held_out, auto, config.n_jobs)
     rank = {columns[block].name: number for number, block in enumerate(crossable)}
@@ -110,13 +110,13 @@ def _held_out(
     rows: Rows,
     loss: Loss,
     n_outputs: int,
-    dealt: Dealt,
+    shuffled: ShuffledRows,
     fold: NDArray[np.int8],
     n_folds: int,
     rng: np.random.RandomState,
 ) -> HeldOutGains:
-    """Models of the intercept alone, each trained without one fold, and the rows that `dealt` has in its order."""
-    copies, rows = dealt.copies, TargetUnits.of(rows, loss).rows(rows)
+    """Models of the intercept alone, each trained without one fold, and the rows that `shuffled` has in its order."""
+    copies, rows = shuffled.copies, TargetUnits.of(rows, loss).rows(rows)
     y, weight, offset = rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
     if loss.for_classes and len(weight):
         weight = weights_within_classes(y, weight, copies)
@@ -125,7 +125,7 @@ def _held_out(
     constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
     scores = constant[:, None] + (offset.T if len(offset) else np.zeros(len(y)))  # (K, n)
     scores = np.repeat(np.asarray(scores)[:, :, None], n_folds, 2)
-    some = Dealt.shuffled(mixed(dealt.content) + fold.astype(np.uint64), copies, rng)
+    some = ShuffledRows.of(mixed(shuffled.content) + fold.astype(np.uint64), copies, rng)
     some = some.thin(max(some.n_rows // THINNED, 1), rng)
     glanced = np.zeros(len(y), dtype=np.int64)  # copies that the first look at a candidate takes, at random
     glanced[some.rows] = 1 if some.copies is None else some.copies
@@ -146,7 +146,7 @@ def _category(one: Chosen, sources: Mapping[str, Any]) -> Within | None:
         return None
     name, codes = one.within.column, np.array([one.within.category])
     own = sources[name]
-    return Within(name, own.alphabet.inverse(codes)[0] if isinstance(own, Symbols) else None)
+    return Within(name, own.vocabulary.inverse(codes)[0] if isinstance(own, Symbols) else None)
 
 
 def members_of(one: Chosen) -> Members:
@@ -170,7 +170,7 @@ def _in_order(
     return sorted(found, key=lambda column: (column.size, crc32(column.codes[first].tobytes())))
 
 
-def _taken(rows: Rows, copies: Copies, some: Dealt, n_outputs: int) -> Rows:
+def _taken(rows: Rows, copies: Copies, some: ShuffledRows, n_outputs: int) -> Rows:
     """Some of the rows, of `copies` (n,), and of these copies."""
     found = rows._replace(weight=of_one_copy(rows.weight, copies)).take(some.rows, n_outputs)
     return found if some.copies is None else found._replace(weight=found.weight * some.copies)
@@ -211,8 +211,8 @@ def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
 
 
 def _folds(
-    rows: Dealt, classes: Floats | None, column: CodeColumn, n_folds: int, rng: np.random.RandomState
-) -> tuple[Dealt, NDArray[np.int8]]:
+    rows: ShuffledRows, classes: Floats | None, column: CodeColumn, n_folds: int, rng: np.random.RandomState
+) -> tuple[ShuffledRows, NDArray[np.int8]]:
     """The rows sorted by the categories of a column, for memory locality, and their folds.
 
     Random folds, stratified by class (of all rows of the table) and category: of two rows, one is for training, one for
@@ -222,11 +222,11 @@ def _folds(
     stratum = column.codes.astype(np.int64)
     if classes is not None:
         stratum += classes[rows.rows].astype(np.int64) * (column.size + 1)
-    dealt, fold = replace(rows, rows=np.arange(len(rows.rows))).deal(n_folds, rng, stratum)
-    codes = column.codes[dealt.rows]
+    shuffled, fold = replace(rows, rows=np.arange(len(rows.rows))).deal(n_folds, rng, stratum)
+    codes = column.codes[shuffled.rows]
     # by category, for memory locality of sums
     order = np.concatenate([np.flatnonzero(codes < 0), Sorted(CodeColumn("", codes, column.size)).rows[1]])
-    return dealt.take(order), fold[order]
+    return shuffled.take(order), fold[order]
 
 
 # -- named interactions -----------------------------------------------------------------------------
@@ -283,8 +283,8 @@ def _known_category(category: Any, column: Column, is_categorical: bool) -> Any:
         if not np.isnan(column.values).any():
             raise ValueError(f"interactions names missing, None, of {column.name!r}, which no row lacks; leave it out.")
         return None
-    alphabet = Categories.fit(column.name, encode_column(column))[0]
-    known = list(alphabet.inverse(np.arange(len(alphabet))))
+    vocabulary = Categories.fit(column.name, encode_column(column))[0]
+    known = list(vocabulary.inverse(np.arange(len(vocabulary))))
     if category not in known:
         raise ValueError(
             f"interactions names {category!r} of {column.name!r}, and no row has it; it has "

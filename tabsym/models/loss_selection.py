@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym.design.content import Dealt, Keys, content_of_rows
+from tabsym.design.content import Keys, ShuffledRows, content_of_rows
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Coder
 from tabsym.interactions.search import AutoInteractions
@@ -244,12 +244,12 @@ def power_of_variance(predicted: Floats, y: Floats, weight: Floats | None) -> fl
     return 2.0 * float(apart @ residuals) / spread if spread > 0.0 else 1.0
 
 
-def _splits(rows: Dealt, rng: np.random.RandomState) -> list[tuple[Dealt, Dealt]]:
+def _splits(rows: ShuffledRows, rng: np.random.RandomState) -> list[tuple[ShuffledRows, ShuffledRows]]:
     """Training rows and held-out rows; for small tables several splits, with different held-out rows."""
-    dealt, part = rows.deal(PARTS, rng)
+    shuffled, part = rows.deal(PARTS, rng)
     n_splits = SPLITS if rows.n_rows < SMALL else 1
     held_out = [part // HELD_OUT == split for split in range(n_splits)]
-    return [(dealt.take(~held), dealt.take(held)) for held in held_out]
+    return [(shuffled.take(~held), shuffled.take(held)) for held in held_out]
 
 
 def _content(training: Training, coder: Coder, rows: NDArray[np.intp]) -> Keys:
@@ -287,8 +287,8 @@ def _trials(
     coder = spec.coder(training.table, config.n_jobs, precomputed.column_codes)
     training.with_fixed(spec, coder.numbers, 1)  # errors give the row in the whole table
     sampler = precomputed.sampler and precomputed.sampler.for_most(MAX_ROWS)
-    some = Dealt(np.arange(len(training.y)), _NO_CONTENT, training.copies) if sampler is None else sampler.rows
-    rows = Dealt.shuffled(_content(training, coder, some.rows), some.copies, rng).thin(MAX_ROWS, rng)
+    some = ShuffledRows(np.arange(len(training.y)), _NO_CONTENT, training.copies) if sampler is None else sampler.rows
+    rows = ShuffledRows.of(_content(training, coder, some.rows), some.copies, rng).thin(MAX_ROWS, rng)
     rows = replace(rows, rows=some.rows[rows.rows])
     return [_LossTrial(config, training, split, scoring, rng, spec, coder) for split in _splits(rows, rng)]
 
@@ -304,7 +304,7 @@ class _LossTrial:
         self,
         config: Config,
         training: Training,
-        split: tuple[Dealt, Dealt],
+        split: tuple[ShuffledRows, ShuffledRows],
         scoring: Scoring,
         rng: np.random.RandomState,
         spec: ModelSpec,
@@ -335,16 +335,16 @@ class _LossTrial:
 
         one, copies = self.held_out.weight_of_one, self.held_out.copies
 
-        def difference(rows: Dealt) -> float:
+        def difference(rows: ShuffledRows) -> float:
             own = None if one is None else one[rows.rows] * (1 if rows.copies is None else rows.copies)
             y, predicted = self.held_out.y[rows.rows], (self.predicted[name][rows.rows] for name in (better, other))
             first, second = (self.scoring.score(scores, y, own) for scores in predicted)
             return first - second
 
-        everything = Dealt(np.arange(len(self.held_out.y)), self._content, copies)
+        everything = ShuffledRows(np.arange(len(self.held_out.y)), self._content, copies)
         blocks = min(BLOCKS, everything.n_rows)
-        dealt, block = everything.deal(blocks, self.rng)
-        parts = np.array([difference(dealt.take(block != left_out)) for left_out in range(blocks)])
+        shuffled, block = everything.deal(blocks, self.rng)
+        parts = np.array([difference(shuffled.take(block != left_out)) for left_out in range(blocks)])
         return difference(everything), float(np.sqrt((blocks - 1) * parts.var()))
 
     def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:

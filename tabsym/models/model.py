@@ -90,10 +90,6 @@ class WideModel:
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}  # cached properties are recomputed
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        formerly = {"certainty": "uncertainty"}  # in files of the first 0.1.0
-        self.__dict__.update({formerly.get(name, name): value for name, value in state.items()})
-
     @cached_property
     def program(self) -> Compiled:
         """The compiled program on the training scale."""
@@ -513,7 +509,7 @@ def categories_by_position(spec: ModelSpec, index: int) -> tuple[list[NDArray[np
     """The categories of each position of a source, and the codes of its coefficients there."""
     source = spec.sources[index]
     if isinstance(source, Symbols):
-        return [source.alphabet.symbols], [np.arange(len(source), dtype=np.int32)]
+        return [source.vocabulary.symbols], [np.arange(len(source), dtype=np.int32)]
     if isinstance(source, Bins):
         return [np.array(source.labels, dtype=object)], [np.arange(len(source), dtype=np.int32)]
     if isinstance(source, Flag):

@@ -62,7 +62,7 @@ def solve(
         if by_blocks:
             terms, optimum = _by_blocks(config, ridge, model, coded, rows, units, rng, sampler)
             if not config.newton.posterior:
-                fitted, losses = _at_optimum(model, terms, optimum), [optimum.solver.mean_loss()] * optimum.n_sweeps
+                fitted, losses = _at_optimum(model, terms, optimum), [optimum.solver.mean_loss()] * optimum.n_iterations
                 return fitted, Outcome(fitted.state, 0, losses, [], optimum.interrupted)
 
             def likely(fitted: WideModel, uncertainty: Uncertainty) -> Uncertainty:
@@ -166,7 +166,7 @@ def _ended(
     """The model without idle terms, and warnings of what went wrong; the last three: see `with_separation`."""
     if not answer.converged and not interrupted:
         warn_user(
-            f"{config.caller} ended short of the optimum after {plural(answer.n_sweeps, 'iteration')} in all; give "
+            f"{config.caller} ended short of the optimum after {plural(answer.n_iterations, 'iteration')} in all; give "
             f"max_iter={10 * config.newton.max_passes}, or a larger tol.",
             ConvergenceWarning,
         )
@@ -177,8 +177,8 @@ def _ended(
             "or penalties (alpha='auto', or a number)."
         )
     fitted = without_idle(with_separation(config.caller, fitted, answer.loss, least, certain, complete))
-    show_progress(config.verbose, f"{plural(answer.n_sweeps, 'iteration')}, mean loss {answer.loss:.6g}")
-    return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
+    show_progress(config.verbose, f"{plural(answer.n_iterations, 'iteration')}, mean loss {answer.loss:.6g}")
+    return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_iterations, [], interrupted)
 
 
 def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) -> None:
@@ -303,7 +303,7 @@ def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, poste
     if posterior.together is not None:
         flat = components.posteriors.flat
         together = np.array([spec.coefs(terms[number].block).start for number in flat]), posterior.together
-    return SolverResult(found, uncertainty, solver.mean_loss(), optimum.n_sweeps, optimum.converged, together)
+    return SolverResult(found, uncertainty, solver.mean_loss(), optimum.n_iterations, optimum.converged, together)
 
 
 def counted(model: WideModel, found: tuple[NDArray[np.int64], Floats]) -> WideModel:

@@ -37,7 +37,7 @@ MAX_GROUPS = 512
 """Numbers of groups that have a prior: time, for models of more groups."""
 MAX_CUT_PLACES = 1024
 """With more units in an order, cuts are at this number of quantiles: faster, but less exact."""
-_MAX_POLISHES, _MAX_SWEEPS = 40, 40  # rounds of moves and joins, and iterations of moves in each
+_MAX_POLISHES, _MAX_ITER = 40, 40  # rounds of moves and joins, and iterations of moves in each
 _MORE_GROUPS = 4  # that moves may make in a round
 _MAX_WORK = 10**8  # counts that are read between looks at the clock
 
@@ -334,7 +334,7 @@ def move(task: GroupTask, labels: Indices, order: Indices) -> tuple[float, Indic
     groups, sizes, modalities, costs = np.zeros((n, counts.shape[1])), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
     cost = kernels.settle_units(
         counts, task.units.weights, order, task.search.min_rows, task.ln_classes, task.prior, *task.prices,
-        max(1, min(_MAX_SWEEPS, _MAX_WORK // (counts.size * n))), task.search.table, labels, np.empty_like(labels),
+        max(1, min(_MAX_ITER, _MAX_WORK // (counts.size * n))), task.search.table, labels, np.empty_like(labels),
         groups, sizes, modalities, costs,
     )  # fmt: skip
     occupied = sizes > 0

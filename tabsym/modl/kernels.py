@@ -362,17 +362,17 @@ def _shuffle(order, state):
 
 @kernel
 def settle_units(
-    units, weights, order, min_rows, ln_classes, prior, by_size, stars, ln_derangements, max_sweeps, table,
+    units, weights, order, min_rows, ln_classes, prior, by_size, stars, ln_derangements, max_iter, table,
     labels, before, groups, sizes, modalities, costs,
 ):  # fmt: skip
-    """Move each unit to the group where it costs least, in sweeps through `order`, as long as the cost falls; the cost.
+    """Move each unit to the group where it costs least, in passes over `order`, as long as the cost falls; the cost.
 
     groups (K, J), sizes, modalities and costs (K,): room for as many groups as there can be. before (U,): room.
     """
     _fill(units, weights, labels, table, groups, sizes, modalities, costs)
     low, garbage = _price_of(len(groups), sizes, modalities, costs, ln_classes, prior, by_size, stars, ln_derangements)
     state = np.uint64(len(labels))
-    for _ in range(max_sweeps):
+    for _ in range(max_iter):
         n_groups, moves, stale = np.int64(0), 0, True
         opened, closed, left = np.inf, 0.0, 0.0
         for k in range(len(groups)):
@@ -463,7 +463,7 @@ def join_groups(
 PRUNE_EVERY = 8
 """Boundaries between looks at which starts can be given up: time for looks, or for starts that no optimum uses."""
 MAX_SLIDES = 20
-"""Sweeps over the cuts of a model, each moved between its neighbours: time for cost."""
+"""Passes over the cuts of a model, each moved between its neighbours: time for cost."""
 
 
 @inlined
@@ -668,16 +668,16 @@ def _position_among(values, value):
 
 @kernel
 def slide_cuts(cumulative, table, shift, allowed, reach, min_rows, ends):
-    """Move each cut to its best place between its neighbours, at most `reach` places a sweep, until none moves.
+    """Move each cut to its best place between its neighbours, at most `reach` places a pass, until none moves.
 
     `allowed` (A,): block boundaries where cuts may lie, ascending, 0 and B included; ends (I,) int64 is changed in place.
     """
     n_classes = cumulative.shape[0]
-    sweeps = 0
+    n_iter = 0
     moved = True
-    while moved and sweeps < MAX_SLIDES:
+    while moved and n_iter < MAX_SLIDES:
         moved = False
-        sweeps += 1
+        n_iter += 1
         for i in range(len(ends) - 1):
             left = 0 if i == 0 else ends[i - 1]
             right = ends[i + 1]

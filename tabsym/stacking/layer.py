@@ -150,7 +150,7 @@ class Layer:
     @property
     def max_categories(self) -> int:
         """The maximum number of categories of a column, of those passed as they are."""
-        known = getattr(self.coder, "alphabets_", {}).values()
+        known = getattr(self.coder, "vocabularies_", {}).values()
         return max((len(categories) for categories, _ in known), default=0)
 
     def frame(self, X: Any, margins: Floats) -> pd.DataFrame:

@@ -444,7 +444,7 @@ def unseen_rows(
     Parameters
     ----------
     codes : (n,)
-        In the column's alphabet.
+        In the column's vocabulary.
     raw : RawCodes
         Of the column.
     words : list of (n,)

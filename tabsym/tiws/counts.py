@@ -43,11 +43,11 @@ Codes = NDArray[np.int32]
 class CategoryWords:
     """The words of a column of categories, in the order of their text, missing last."""
 
-    alphabet: Categories
+    vocabulary: Categories
 
     @property
     def name(self) -> str:
-        return self.alphabet.name
+        return self.vocabulary.name
 
     @classmethod
     def of(cls, name: str, raw: RawCodes, rows: NDArray[np.int64] | None = None) -> CategoryWords:
@@ -57,22 +57,22 @@ class CategoryWords:
         return cls(_by_text(name, [*symbols.tolist(), *([None] if (codes < 0).any() else [])]))
 
     def __len__(self) -> int:
-        return len(self.alphabet)
+        return len(self.vocabulary)
 
     def codes(self, column: Column) -> Codes:
         """The word of each row (n,), UNSEEN where it is none."""
-        return self.alphabet.transform(encode_column(column))
+        return self.vocabulary.transform(encode_column(column))
 
     def joined(self, other: CategoryWords) -> CategoryWords:
         """The words of both."""
         return CategoryWords(
-            _by_text(self.alphabet.name, [*self.alphabet.symbols.tolist(), *other.alphabet.symbols.tolist()])
+            _by_text(self.vocabulary.name, [*self.vocabulary.symbols.tolist(), *other.vocabulary.symbols.tolist()])
         )
 
     def positions_in(self, other: CategoryWords) -> NDArray[np.int64]:
         """Where the words are among those of the other, which has them all."""
-        position = {symbol: code for code, symbol in enumerate(other.alphabet.symbols.tolist())}
-        return np.array([position[symbol] for symbol in self.alphabet.symbols.tolist()], dtype=np.int64)
+        position = {symbol: code for code, symbol in enumerate(other.vocabulary.symbols.tolist())}
+        return np.array([position[symbol] for symbol in self.vocabulary.symbols.tolist()], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -396,7 +396,7 @@ def _key(rows: LazyRows, word: Words) -> nw.Expr:
 def _codes(rows: LazyRows, groups: nw.DataFrame, key: str, word: Words) -> NDArray[np.int64]:
     """The word of each collected group."""
     if isinstance(word, CategoryWords):
-        return word.alphabet.transform(encode_column(rows.read(groups, key, word.name))).astype(np.int64)
+        return word.vocabulary.transform(encode_column(rows.read(groups, key, word.name))).astype(np.int64)
     return groups[key].to_numpy().astype(np.int64)
 
 

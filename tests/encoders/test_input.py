@@ -52,7 +52,7 @@ def named(estimators):
 def encoded_by(encoder, frame, cols):
     """The columns that an encoder encodes."""
     fitted = clone(encoder).set_params(cols=cols).fit(frame, Y)
-    return list(fitted.columns_ if hasattr(fitted, "columns_") else fitted.alphabets_)
+    return list(fitted.columns_ if hasattr(fitted, "columns_") else fitted.vocabularies_)
 
 
 # -- cols -------------------------------------------------------------------------------------------------

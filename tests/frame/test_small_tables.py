@@ -88,12 +88,12 @@ def test_a_small_table_is_coded_like_its_rows_in_a_large_one(data, content):
 @given(st.data(), st.sampled_from(FRAMES))
 def test_few_symbols_are_looked_up_like_many(data, kind):
     symbols = data.draw(st.lists(VALUES["text"], min_size=1, max_size=6))
-    alphabet, _ = Categories.fit("a", raw_of(frame_of([f"s{j}" for j in range(2 * FEW)] + symbols, kind)))
+    vocabulary, _ = Categories.fit("a", raw_of(frame_of([f"s{j}" for j in range(2 * FEW)] + symbols, kind)))
     asked = [*dict.fromkeys(symbols), "never", *(f"s{j}" for j in range(FEW))]
     few = raw_of(frame_of(asked[:6], kind))
     many = raw_of(frame_of(asked, kind))
     assert len(many.symbols) > FEW
-    assert alphabet.transform(few).tolist() == alphabet.transform(many)[:6].tolist()
+    assert vocabulary.transform(few).tolist() == vocabulary.transform(many)[:6].tolist()
 
 
 def test_wrapped_columns_are_made_only_where_they_are_asked_for(make_frame):
@@ -226,9 +226,9 @@ def test_floats_are_the_same_symbols_in_every_frame(times, start):
         raw = raw_of(frame)
         assert raw.codes.tolist() == [0, 0, -1, -1, 1] * times
         assert [repr(symbol) for symbol in raw.symbols] == ["0.0", "1.0"]
-        alphabet, codes = Categories.fit("x", raw)
-        assert alphabet.transform(raw).tolist() == codes.tolist()
-        assert alphabet.transform(raw_of(pd.DataFrame({"x": [1, 0, 2] * times}))).tolist() == [1, 0, UNSEEN] * times
+        vocabulary, codes = Categories.fit("x", raw)
+        assert vocabulary.transform(raw).tolist() == codes.tolist()
+        assert vocabulary.transform(raw_of(pd.DataFrame({"x": [1, 0, 2] * times}))).tolist() == [1, 0, UNSEEN] * times
         assert whole.transform(raw).tolist() == [1, 1, UNSEEN, UNSEEN, 0] * times
 
 
@@ -236,9 +236,9 @@ def test_numbers_of_a_row_of_objects_match_those_of_fit():
     frame = pd.DataFrame({"k": [1, 2], "f": [0.5, 1.5], "b": [True, False], "a": ["u", "v"]})
     row = frame.iloc[1].to_frame().T
     for name in frame.columns:
-        alphabet, codes = Categories.fit(name, encode_columns([read_table(frame)[name]])[0])
+        vocabulary, codes = Categories.fit(name, encode_columns([read_table(frame)[name]])[0])
         [raw] = encode_columns([read_table(row)[name]])
-        assert alphabet.transform(raw).tolist() == codes[1:].tolist()
+        assert vocabulary.transform(raw).tolist() == codes[1:].tolist()
         assert {type(symbol) for symbol in raw.symbols} <= {int, float, bool, str}
 
 
@@ -246,9 +246,9 @@ def test_moments_match_across_frames():
     frames = [pd.DataFrame({"d": [MOMENT]}), pl.DataFrame({"d": [MOMENT]}), pa.table({"d": [MOMENT]})]
     frames.append(pa.table({"d": pa.array([MOMENT], pa.timestamp("ns"))}))
     for fitted in frames:
-        alphabet, _ = Categories.fit("d", raw_of(fitted))
+        vocabulary, _ = Categories.fit("d", raw_of(fitted))
         for later in frames:
-            assert alphabet.transform(raw_of(later)).tolist() == [0]
+            assert vocabulary.transform(raw_of(later)).tolist() == [0]
 
 
 @pytest.mark.parametrize("n_rows", [1, 3 * FEW])
@@ -278,21 +278,21 @@ def test_arrow_dictionaries_that_hold_a_symbol_twice():
 
 
 def test_alphabets_are_pickled_without_what_they_can_make_again():
-    alphabet, _ = Categories.fit("a", raw_of(pd.DataFrame({"a": [f"s{j}" for j in range(500)]})))
-    bare = len(pickle.dumps(alphabet))
+    vocabulary, _ = Categories.fit("a", raw_of(pd.DataFrame({"a": [f"s{j}" for j in range(500)]})))
+    bare = len(pickle.dumps(vocabulary))
     few, many = (raw_of(pd.DataFrame({"a": [f"s{j}" for j in range(n)]})) for n in (3, 400))
-    want = alphabet.transform(few).tolist(), alphabet.transform(many).tolist()
-    assert len(pickle.dumps(alphabet)) == bare
-    for twin in (pickle.loads(pickle.dumps(alphabet)), copy.copy(alphabet), copy.deepcopy(alphabet)):  # noqa: S301
+    want = vocabulary.transform(few).tolist(), vocabulary.transform(many).tolist()
+    assert len(pickle.dumps(vocabulary)) == bare
+    for twin in (pickle.loads(pickle.dumps(vocabulary)), copy.copy(vocabulary), copy.deepcopy(vocabulary)):  # noqa: S301
         assert set(vars(twin)) == {"name", "symbols"}
         assert (twin.transform(few).tolist(), twin.transform(many).tolist()) == want
 
 
 def test_threads_may_share_an_alphabet():
-    alphabet, codes = Categories.fit("a", raw_of(pd.DataFrame({"a": [f"s{j}" for j in range(2000)]})))
+    vocabulary, codes = Categories.fit("a", raw_of(pd.DataFrame({"a": [f"s{j}" for j in range(2000)]})))
     rows = [raw_of(pd.DataFrame({"a": [f"s{j}"]})) for j in range(200)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(alphabet.transform, rows))
+        found = list(pool.map(vocabulary.transform, rows))
     assert [one.tolist() for one in found] == [[code] for code in codes[:200].tolist()]
 
 

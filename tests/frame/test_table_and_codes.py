@@ -146,20 +146,20 @@ def test_alphabets_equal_the_oracle_in_every_frame(fit, later, kind):
         frame = as_frame({"a": values}, kind)
         return encode_columns(read_table(frame, allow_empty=True).columns)[0]
 
-    alphabet, codes = Categories.fit("a", raw(fit))
+    vocabulary, codes = Categories.fit("a", raw(fit))
     want, want_symbols = naive.factorize(fit)
-    assert alphabet.inverse(codes).tolist() == fit
-    assert set(alphabet.symbols) == set(want_symbols)
+    assert vocabulary.inverse(codes).tolist() == fit
+    assert set(vocabulary.symbols) == set(want_symbols)
     if kind != "pandas-category":
         assert codes.tolist() == want
-        assert alphabet.symbols.tolist() == want_symbols
+        assert vocabulary.symbols.tolist() == want_symbols
     if not any(later):
         return
-    seen = alphabet.transform(raw(later))
+    seen = vocabulary.transform(raw(later))
     for value, code in zip(later, seen.tolist(), strict=True):
-        assert code == (alphabet.symbols.tolist().index(value) if value in want_symbols else UNSEEN)
-    grown, codes = alphabet.grow(raw(later))
-    assert grown.symbols[: len(alphabet)].tolist() == alphabet.symbols.tolist()
+        assert code == (vocabulary.symbols.tolist().index(value) if value in want_symbols else UNSEEN)
+    grown, codes = vocabulary.grow(raw(later))
+    assert grown.symbols[: len(vocabulary)].tolist() == vocabulary.symbols.tolist()
     assert grown.inverse(codes).tolist() == later
     assert len(set(grown.symbols.tolist())) == len(grown)
 
@@ -214,9 +214,9 @@ def test_arrow_dictionaries_of_any_index_and_with_missing_as_a_member(index):
     }
     for name, array in dictionaries.items():
         [raw] = encode_columns(read_table(pa.table({"s": array})).columns)
-        alphabet, codes = Categories.fit("s", raw)
-        assert sorted(alphabet.symbols[:2]) == ["a", "b"], name
-        assert alphabet.inverse(codes).tolist() == ["b", None, "a", "b"], name
+        vocabulary, codes = Categories.fit("s", raw)
+        assert sorted(vocabulary.symbols[:2]) == ["a", "b"], name
+        assert vocabulary.inverse(codes).tolist() == ["b", None, "a", "b"], name
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from sklearn.metrics import make_scorer, mean_absolute_error, mean_poisson_devia
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tabsym import WideRegressor, WideSGDRegressor
-from tabsym.design.content import Dealt
+from tabsym.design.content import ShuffledRows
 from tabsym.losses.loss import LOSSES
 from tabsym.models import loss_selection as linking
 from tabsym.models.loss_selection import Scoring, power_of_variance
@@ -134,7 +134,7 @@ def test_the_error_of_a_gain_is_that_of_the_jackknife(scoring):
         held_out=held_out, predicted=said, scoring=Scoring(scoring), rng=np.random.RandomState(0), _content=content
     )
     gain, error = linking._LossTrial.gain(trial, "tweedie", "poisson")
-    _, blocks = Dealt(np.arange(210), content, None).deal(20, np.random.RandomState(0))
+    _, blocks = ShuffledRows(np.arange(210), content, None).deal(20, np.random.RandomState(0))
     assert set(np.bincount(blocks)) == {10, 11}
 
     def difference(rows):

@@ -399,15 +399,15 @@ def test_bad_values_are_named(column, value, message, in_parts):
 
 
 def test_interruption_keeps_what_was_reached_and_leaves_no_files(in_parts, monkeypatch, tmp_path, capsys):
-    sweep, calls = BlockDescent.sweep, []
+    update_blocks, calls = BlockDescent.update_blocks, []
 
     def interrupted(turns):
         calls.append(1)
         if len(calls) > 2:
             raise KeyboardInterrupt
-        return sweep(turns)
+        return update_blocks(turns)
 
-    monkeypatch.setattr(BlockDescent, "sweep", interrupted)
+    monkeypatch.setattr(BlockDescent, "update_blocks", interrupted)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     model = WideClassifier(interactions=None, verbose=1)
     with pytest.raises(KeyboardInterrupt, match="the model is fitted"):
@@ -500,7 +500,7 @@ from tabsym.solvers.newton.partitioned import DescentInParts, Facts
 wide.SAMPLE_ROWS, read.BATCH_ROWS, parts.PART_ROWS = 0, 500, 700
 stages = {"coding": (parts.Reader, "read", 3), "files": (row_cache.RowCache, "_write", 2),
           "list": (row_cache.Path, "replace", 1), "terms": (parts.Part, "load", 2),
-          "sweeps": (BlockDescent, "sweep", 3)}
+          "iterations": (BlockDescent, "update_blocks", 3)}
 
 def fit_and_be_killed(stage, folder, cache):
     owner, name, after = stages[stage]
@@ -569,11 +569,11 @@ def assert_equal(model, other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["coding", "files", "list", "terms", "sweeps"])
+@pytest.mark.parametrize("stage", ["coding", "files", "list", "terms", "iterations"])
 def test_a_killed_fit_leaves_all_coded_rows_or_none(stage, kept, killed_fit):
     folder, cache, coded = kept
     assert killed_fit(stage, folder, cache) == -signal.SIGKILL
-    has_rows = stage in ("terms", "sweeps")
+    has_rows = stage in ("terms", "iterations")
     assert ("rows.json" in in_cache(cache)) == has_rows
     model = WideClassifier().fit(folder, "two", cache_dir=cache)
     assert bool(coded) != has_rows
@@ -613,7 +613,7 @@ def test_an_interrupted_fit_keeps_its_coded_rows(kept, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(BlockDescent, "sweep", interrupted)
+        patched.setattr(BlockDescent, "update_blocks", interrupted)
         with pytest.raises(KeyboardInterrupt):
             WideClassifier(interactions=None).fit(folder, "two", cache_dir=cache)
     n_coded = len(coded)

@@ -124,7 +124,7 @@ def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, few, n_models, 
         decrease = sum(
             oracle.update_block(place, precisions[place]) for place in range(len(terms)) if place not in dropped
         )
-        assert solver.sweep() * solver.total == pytest.approx(decrease, rel=1e-4, abs=1e-6)
+        assert solver.update_blocks() * solver.total == pytest.approx(decrease, rel=1e-4, abs=1e-6)
         for place, (found, wanted) in enumerate(zip(solver.theta, oracle.theta, strict=True)):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5, err_msg=f"{place}")
         for place, (found, wanted) in enumerate(zip(solver.curvature, oracle.curvature, strict=True)):
@@ -137,7 +137,7 @@ def test_small_blocks_are_silenced_and_put_elsewhere():
     terms, y, rng = problem(0, "poisson", numbers=False)
     solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES["poisson"])
     solver.precision = np.array([0.0, *[1.0] * (len(terms) - 1)])
-    solver.sweep()
+    solver.update_blocks()
     solver.drop(1)
     assert not solver.theta[1].any()
     before = solver.scores()
@@ -148,8 +148,8 @@ def test_small_blocks_are_silenced_and_put_elsewhere():
     other.precision, other.dropped = solver.precision.copy(), solver.dropped.copy()
     other.put(elsewhere)
     for _ in range(2):
-        solver.sweep()
-        other.sweep()
+        solver.update_blocks()
+        other.update_blocks()
     for found, wanted in zip(solver.theta, other.theta, strict=True):
         np.testing.assert_array_equal(found, wanted)
     np.testing.assert_allclose(solver.rows.scores_by_sums(solver.terms, solver.theta), solver.scores(), atol=1e-12)
@@ -182,7 +182,7 @@ def test_blocks_that_pass_need_not_stand():
         solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES["logistic"])
         evidence = VarianceComponents(solver)
         evidence.start()
-        solver.sweep()
+        solver.update_blocks()
         changes.append(evidence.move([1, 2, 3, 4, 5], passing))
         precisions.append(solver.precision)
     assert changes[0] >= changes[1] > changes[3] == 0.0
@@ -211,7 +211,7 @@ def test_blocks_are_weighed_as_by_dense_algebra(monkeypatch, loss, few):
     solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
     solver.precision = np.array([0.0, *rng.uniform(0.1, 20.0, len(terms) - 1)])
     for _ in range(3):
-        solver.sweep()
+        solver.update_blocks()
     asked = [1, 2, 5, 4]  # not all of them, and in any order
     for place, (edf, length) in zip(asked, SingleOutputPosteriors(solver).evaluate(asked), strict=True):
         term, own, theta = terms[place], solver.curvature[place][:, 0], solver.theta[place][:, 0]
@@ -282,9 +282,9 @@ def test_steps_are_no_longer_than_asked(prior):
 def test_cells_with_little_to_hand_up_wait_longer():
     relation = Relation(0, 1, np.zeros(1, dtype=np.int32), np.ones(1))
     times = []
-    for sweep in range(40):
+    for update_blocks in range(40):
         if relation.is_due():
-            times.append(sweep)
+            times.append(update_blocks)
             relation.wait_on(is_small=len(times) < 6)
     assert np.diff(times)[:5].tolist() == [2, 4, MAX_WAIT, MAX_WAIT, MAX_WAIT]
     assert np.diff(times)[5:9].tolist() == [MAX_WAIT // 2, MAX_WAIT // 4, 1, 1]
@@ -328,16 +328,16 @@ def test_what_the_prior_adds_to_posterior_samples_has_the_covariance_of_its_pena
     assert (np.abs(right @ right.T / n_samples - wanted) <= 5.0 * errors + 1e-12).all()
 
 
-def sweep_small(solver):
+def update_small(solver):
     """Of the others none, which are dropped."""
     solver.dropped[len(SIZES) + 1 :] = True
-    solver.sweep()
+    solver.update_blocks()
 
 
 MOVES = {
     "a large block": lambda solver: solver.update_block(5),
     "a walk": lambda solver: solver.update_block(2),
-    "small blocks": sweep_small,
+    "small blocks": update_small,
     "a block that is dropped": lambda solver: solver.drop(3),
     "other coefficients": lambda solver: solver.put([0.5 * theta for theta in solver.theta]),
     "the level": lambda solver: solver.balance(),
@@ -354,7 +354,7 @@ def test_posteriors_follow_every_move_of_the_rows(loss, kind):
         terms.append(SolverTerm(len(terms), np.zeros(N, dtype=np.int32), rng.normal(size=N), 1, Prior.FLAT))
     solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
     solver.precision[1:7] = 2.0
-    solver.sweep()
+    solver.update_blocks()
     posteriors = SingleOutputPosteriors(solver)
     before = posteriors.of(6).variances
     MOVES[kind](solver)

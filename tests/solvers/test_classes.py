@@ -348,7 +348,7 @@ def test_the_tolerance_grows_with_the_square_of_what_is_explained(weighted):
     found.start()
     constant = loss()
     for _ in range(20):
-        solver.sweep()
+        solver.update_blocks()
     found.edf[:] = [3.0, 0.5, 0.0, 0.25]
     wanted = (constant / (loss() + 3.75 / share.sum())) ** 2
     assert wanted > 1.2
@@ -362,7 +362,7 @@ def test_the_tolerance_of_two_classes_is_as_given():
     solver = BlockDescent(terms, (y > 1).astype(float), weight, np.zeros((N, 1)), LOSSES["logistic"])
     found = VarianceComponents(solver)
     found.start()
-    solver.sweep()
+    solver.update_blocks()
     assert found.tolerance_factor() == 1.0
 
 

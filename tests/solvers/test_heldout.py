@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import OneHotEncoder
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.design.content import Dealt
+from tabsym.design.content import ShuffledRows
 from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import fit as newton_fit
 from tabsym.solvers.newton import formulas, variances
@@ -60,7 +60,7 @@ def settled_loss(solver, place, log):
     before = solver.precision[place]
     solver.precision[place] = float(np.exp(log))
     for _ in range(400):
-        if solver.sweep() < 1e-15:
+        if solver.update_blocks() < 1e-15:
             break
     total, name = 0.0, solver.loss.name
     seen = [set(zip(term.codes, solver.rows.column, strict=True)) for term in solver.terms]
@@ -175,7 +175,7 @@ def test_of_a_parabola_both_halves_tell_the_optimum_of_all_rows(monkeypatch, wei
     solver.dropped[:] = True
     solver.dropped[3] = False
     for _ in range(3):
-        solver.sweep()
+        solver.update_blocks()
     (found,) = HeldOut(solver, 1.0).of_all_rows(3).T
     share = solver.weight if weighted else np.ones(N)
     for coef in range(60):
@@ -372,10 +372,10 @@ def test_the_factor_of_classes_is_that_of_optima_by_l_bfgs(seed, spread, weighti
     weight = rng.uniform(0.5, 2.0, n) if weighting == "weights" else PLAIN if copies is None else copies.astype(float)
     solver = BlockDescent(terms, y, weight, offset, LOSSES["multinomial"], copies=copies)
     solver.precision, free = np.array([0.0, 20.0, 20.0, 20.0]), [1, 3]  # the second is given
-    dealt = Dealt(np.arange(n), np.arange(n, dtype=np.uint64), copies)
+    shuffled = ShuffledRows(np.arange(n), np.arange(n, dtype=np.uint64), copies)
     column = rng.integers(0, 2, n).astype(np.int8)
     rows = terms, y, weight, offset, copies
-    factor = MulticlassHalves(solver, rows, dealt, column).factor(free, 1e-9)
+    factor = MulticlassHalves(solver, rows, shuffled, column).factor(free, 1e-9)
 
     share, number = weight if len(weight) else np.ones(n), np.ones(n) if copies is None else copies
     losses, wanted = [], 1.0

@@ -31,21 +31,21 @@ THREE = np.argmax(np.stack([0 * EFFECT, EFFECT, -EFFECT], 1) + RNG.gumbel(size=(
     ids=["estimated", "unpenalized", "two classes", "three classes"],
 )
 def test_what_was_reached_is_kept(model, y, after, monkeypatch):
-    sweep, calls = BlockDescent.sweep, []
+    update_blocks, calls = BlockDescent.update_blocks, []
 
     def interrupted(solver):
         calls.append(1)
         if len(calls) > after:
             raise KeyboardInterrupt
-        return sweep(solver)
+        return update_blocks(solver)
 
-    monkeypatch.setattr(BlockDescent, "sweep", interrupted)
+    monkeypatch.setattr(BlockDescent, "update_blocks", interrupted)
     model = clone(model)
     with pytest.raises(KeyboardInterrupt, match="iterations; the model is fitted, and usable"):
         model.fit(X, y)
     assert model.score(X, y) > (0.3 if y is AMOUNTS else 0.5)
     assert np.isfinite(model.model_.theta).all()
-    monkeypatch.setattr(BlockDescent, "sweep", sweep)
+    monkeypatch.setattr(BlockDescent, "update_blocks", update_blocks)
     assert model.fit(X, y).score(X, y) > (0.5 if y is AMOUNTS else 0.6)
 
 

@@ -51,8 +51,8 @@ def products(n=1500):
     return table, y.to_numpy()
 
 
-def coefs(table, column, alphabet):
-    return table[column].map({symbol: place for place, symbol in enumerate(alphabet)}).to_numpy()
+def coefs(table, column, vocabulary):
+    return table[column].map({symbol: place for place, symbol in enumerate(vocabulary)}).to_numpy()
 
 
 def product_score(table):

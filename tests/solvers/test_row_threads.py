@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tabsym import WideClassifier, WideRegressor, jit
-from tabsym.design.content import Dealt
+from tabsym.design.content import ShuffledRows
 from tests.models.test_frequencies import TABLE, TARGETS
 
 OPTIONS = {
@@ -92,10 +92,10 @@ def test_the_rows_of_a_sample_are_the_same_by_parts(copies, monkeypatch):
     content = rng.randint(0, 900, 2000).astype(np.uint64)  # some of them several times
     content[:200] = 7  # and one many times
     times = rng.randint(1, 4, 2000) if copies else None
-    whole = Dealt.sampled(content, times, 600, np.random.RandomState(1))
+    whole = ShuffledRows.sampled(content, times, 600, np.random.RandomState(1))
     monkeypatch.setattr(jit, "MANY_ROWS", 500)
     with jit.threads_for_rows(2):
-        parts = Dealt.sampled(content, times, 600, np.random.RandomState(1))
+        parts = ShuffledRows.sampled(content, times, 600, np.random.RandomState(1))
     assert 500 < whole.n_rows < 700
     for name in ("rows", "content", "copies"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))

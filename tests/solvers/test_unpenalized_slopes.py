@@ -501,12 +501,12 @@ def test_two_large_terms_that_few_rows_connect_are_at_the_optimum(alpha, weighte
         beta += solved.solve(turned @ (y - design @ beta) - penalty * beta)
     table = pd.DataFrame({"worker": worker.astype(str), "firm": firm.astype(str), "year": year.astype(str)})
     model = WideRegressor(loss="squared_error", alpha=alpha, interactions=None, count_effect=False)
-    sweep, made = BlockDescent.sweep, []
-    monkeypatch.setattr(BlockDescent, "sweep", lambda solver: made.append(1) or sweep(solver))
+    update_blocks, made = BlockDescent.update_blocks, []
+    monkeypatch.setattr(BlockDescent, "update_blocks", lambda solver: made.append(1) or update_blocks(solver))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(table, y, sample_weight=weight if weighted else None)
-    assert model.n_iter_ > len(made)  # sweeps, and joint steps
+    assert model.n_iter_ > len(made)  # iterations, and joint steps
     np.testing.assert_allclose(model.predict(table), design @ beta, atol=1e-4)
 
 

@@ -463,7 +463,7 @@ def _types_of_wide(wide: Any) -> dict[str, str]:
         for name in wide.model_.spec.number_columns
     }
     for source in wide.model_.spec.sources:
-        kind = _type_of(source.alphabet.symbols) if isinstance(source, Symbols) else None
+        kind = _type_of(source.vocabulary.symbols) if isinstance(source, Symbols) else None
         if kind is not None:
             types |= dict.fromkeys(source.columns, kind)
     return types
@@ -473,9 +473,9 @@ def _types_of_encoder(encoder: Any) -> dict[str, str]:
     """Of the columns that an encoder encodes; none of an estimator that is no encoder."""
     states, types = getattr(encoder, "columns_", None), {}
     for name, state in states.items() if isinstance(states, Mapping) else ():
-        alphabet = getattr(state, "alphabet", None)
-        if alphabet is not None:
-            types[name] = _type_of(alphabet.symbols) or "number"
+        vocabulary = getattr(state, "vocabulary", None)
+        if vocabulary is not None:
+            types[name] = _type_of(vocabulary.symbols) or "number"
         else:
             measure = str(getattr(getattr(state, "fitted", None), "measure", "numbers"))
             types[name] = next((kind for kind in ("date", "duration") if kind in measure), "number")

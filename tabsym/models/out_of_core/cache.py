@@ -72,7 +72,7 @@ class RowCache:
             problem = f"are damaged ({type(error).__name__ if isinstance(error, KeyError) else error})"
         warn_user(f"The coded rows in cache_dir={self._name!r} {problem}; the rows are coded again, and replace them.")
         path.unlink()
-        sweep(self.folder, (self.rows.name, self.work.name))
+        remove_files(self.folder, (self.rows.name, self.work.name))
         return None
 
     def keep(
@@ -87,7 +87,7 @@ class RowCache:
         return self.find(fingerprint, read.wanted, store) or (read, parts)
 
     def _list(self, fingerprint: Fingerprint, read: ReadTable, parts: list[Part]) -> None:
-        tables = {name: _table_of(categories, read.sample) for name, categories in read.alphabets.items()}
+        tables = {name: _table_of(categories, read.sample) for name, categories in read.vocabularies.items()}
         classes = _table_of(read.classes, read.sample) if read.wanted.is_classifier else None
         listed = {
             "fingerprint": fingerprint,
@@ -115,13 +115,13 @@ class RowCache:
     def _opened(self, listed: dict[str, Any], wanted: Wanted, store: InFiles) -> tuple[ReadTable, list[Part]]:
         folder = self.folder / _plain(listed["folder"])
         sample = _table(folder, listed["sample"])
-        alphabets = {name: _categories(name, _table(folder, file)) for name, file in listed["categories"]}
+        vocabularies = {name: _categories(name, _table(folder, file)) for name, file in listed["categories"]}
         classes, class_type = Categories(wanted.target, np.empty(0, dtype=object)), None
         if wanted.is_classifier:
             classes = _categories(wanted.target, _table(folder, listed["classes"]))
             class_type = sample.schema.field(wanted.target).type
-        parts = [_part(folder, files, alphabets, len(classes), store) for files in listed["parts"]]
-        return ReadTable(wanted, sample, alphabets, classes, class_type), parts
+        parts = [_part(folder, files, vocabularies, len(classes), store) for files in listed["parts"]]
+        return ReadTable(wanted, sample, vocabularies, classes, class_type), parts
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -243,12 +243,12 @@ def _array(folder: Path, file: list[Any], dtype: np.dtype[Any], n_rows: int) -> 
 
 
 def _part(
-    folder: Path, listed: dict[str, Any], alphabets: dict[str, Categories], n_classes: int, store: InFiles
+    folder: Path, listed: dict[str, Any], vocabularies: dict[str, Categories], n_classes: int, store: InFiles
 ) -> Part:
     n_rows = listed["n_rows"]
     codes = {name: _array(folder, file, _CODES, n_rows) for name, file in listed["codes"]}
     for name, column_codes in codes.items():
-        _check_range(column_codes, len(alphabets[name]), name)
+        _check_range(column_codes, len(vocabularies[name]), name)
     numbers = {name: _array(folder, file, _FLOATS, n_rows) for name, file in listed["numbers"]}
     y, weight, offset = (
         None if listed[name] is None else _array(folder, listed[name], _FLOATS, n_rows)
@@ -311,12 +311,12 @@ def folder_of_fit(cache_dir: Any) -> Iterator[tuple[Path, RowCache | None]]:
         folder = _made(cache_dir)
         with (folder / LOCK).open("ab") as file:  # free again when this process ends in whatever way
             if _lock(file):
-                sweep(folder)
+                remove_files(folder)
                 try:
                     cache = RowCache(folder, str(cache_dir))
                     yield cache.work, cache
                 finally:
-                    sweep(folder)
+                    remove_files(folder)
                 return
         warn_user(
             f"Another fit holds cache_dir={str(cache_dir)!r} (or it cannot be locked), so that this one codes its rows "
@@ -338,7 +338,7 @@ def _made(cache_dir: Any) -> Path:
     return folder
 
 
-def sweep(folder: Path, but: Collection[str] = ()) -> None:
+def remove_files(folder: Path, but: Collection[str] = ()) -> None:
     """Remove the files of fits that were killed, and of this one: all but the rows that are kept."""
     try:
         cached = _plain(_listed(folder / LIST)["folder"])

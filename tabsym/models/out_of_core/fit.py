@@ -178,7 +178,7 @@ def fit_read(estimator: Any, config: Config, read: ReadTable, engine: Engine) ->
         loss, training, precomputed, losses = estimator._loss_and_training(config, rows)
     unit = _scale_weights(engine, of_class)
     totals = engine.total("target_sums")
-    parts = TableInParts(engine, read.alphabets, int(totals[0]), unit)
+    parts = TableInParts(engine, read.vocabularies, int(totals[0]), unit)
     with threads_for_rows(config.n_jobs):
         fitted = fit_parts(config, training, parts, loss, n_outputs, rng, precomputed)
     interrupted = estimator._adopt_fit(config, fitted, training, int(totals[0]), sums_of(totals, unit))
@@ -243,7 +243,7 @@ class TableInParts:
     ----------
     engine : Engine
         Which calls each `Part`.
-    alphabets : mapping of column -> Categories
+    vocabularies : mapping of column -> Categories
         Of the columns that are coded.
     n_rows : int
     unit_weight : float
@@ -251,7 +251,7 @@ class TableInParts:
     """
 
     engine: Engine
-    alphabets: Mapping[str, Categories]
+    vocabularies: Mapping[str, Categories]
     n_rows: int
     unit_weight: float
 
@@ -351,12 +351,12 @@ def grow_by_parts(config: Config, spec: ModelSpec, parts: TableInParts) -> Model
         if isinstance(source, Symbols):
             (name,) = source.columns
             none = Categories(name, np.array([None], dtype=object))
-            alphabet = parts.alphabets.get(name, none)
+            vocabulary = parts.vocabularies.get(name, none)
             if source.closed:
-                (category,) = source.alphabet.inverse(np.zeros(1, dtype=np.intp))
-                code = alphabet.inverse(np.arange(len(alphabet))).tolist().index(category)
+                (category,) = source.vocabulary.inverse(np.zeros(1, dtype=np.intp))
+                code = vocabulary.inverse(np.arange(len(vocabulary))).tolist().index(category)
             else:
-                sources[index] = replace(source, alphabet=alphabet)
+                sources[index] = replace(source, vocabulary=vocabulary)
         elif isinstance(source, Crossing):
             keys = merge_keys(engine.every("keys_of_pairs", index, columns))
             sources[index] = replace(source, interaction=Cross(keys))

@@ -354,7 +354,7 @@ class ReadTable:
     ----------
     wanted : Wanted
     sample : pyarrow.Table
-    alphabets : dict of column -> Categories
+    vocabularies : dict of column -> Categories
         Of the coded columns.
     classes : Categories
         In the order in which they came; of regression none.
@@ -363,7 +363,7 @@ class ReadTable:
 
     wanted: Wanted
     sample: Any
-    alphabets: dict[str, Categories]
+    vocabularies: dict[str, Categories]
     classes: Categories
     class_type: Any
 
@@ -425,7 +425,7 @@ class Reader:
 
     def __init__(self, wanted: Wanted, sample: RowSample, store: InFiles | InMemory) -> None:
         self.wanted, self.sample, self._store = wanted, sample, store
-        self._alphabets: dict[str, _Growing] = {}
+        self._vocabularies: dict[str, _Growing] = {}
         self._classes = _Growing()
         self.class_type: Any = None
         self._categorical: list[str] | None = None
@@ -442,12 +442,12 @@ class Reader:
 
     def result(self) -> ReadTable:
         """What was read, once all batches were."""
-        return ReadTable(self.wanted, self.sample.table(), self.alphabets, self.classes, self.class_type)
+        return ReadTable(self.wanted, self.sample.table(), self.vocabularies, self.classes, self.class_type)
 
     @property
-    def alphabets(self) -> dict[str, Categories]:
+    def vocabularies(self) -> dict[str, Categories]:
         """The categories of each coded column so far."""
-        return {name: categories.categories(name) for name, categories in self._alphabets.items()}
+        return {name: categories.categories(name) for name, categories in self._vocabularies.items()}
 
     @property
     def classes(self) -> Categories:
@@ -483,7 +483,7 @@ class Reader:
         codes, numbers = {}, {}
         for column in table.columns:
             if column.name in chosen:
-                codes[column.name] = self._alphabets.setdefault(column.name, _Growing()).code(encode_column(column))
+                codes[column.name] = self._vocabularies.setdefault(column.name, _Growing()).code(encode_column(column))
             if column.kind is not Kind.SYMBOLIC:
                 numbers[column.name] = self._numbers(column, for_sample)
         self.sample.add(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.design.content import Dealt
+from tabsym.design.content import ShuffledRows
 from tabsym.design.sources import rows_by_code
 from tabsym.frame.target import Copies, design_effect, of_one_copy
 from tabsym.jit import parts_of
@@ -42,10 +42,10 @@ class ContentSampler(Protocol):
     """What draws a sample of many rows by their content, faster than by that of all terms."""
 
     @property
-    def rows(self) -> Dealt: ...
+    def rows(self) -> ShuffledRows: ...
 
 
-def taken(rows: SampledRows, some: Dealt) -> SampledRows:
+def taken(rows: SampledRows, some: ShuffledRows) -> SampledRows:
     """Some of the rows, and of their copies."""
     terms, y, weight, start, copies = rows
     at = some.rows
@@ -139,12 +139,12 @@ class BlockDescent:
         """The weights (n,) of the rows, 1 where none are given."""
         return self.weight if len(self.weight) else np.ones(len(self.y))
 
-    def sweep(self) -> float:
+    def update_blocks(self) -> float:
         """Update every term once; the decrease of the objective per row, by its quadratic approximation."""
         decrease = self._update_together() if self.together else 0.0
         small = self.small
         if small is not None:
-            n_moves, more = small.sweep(self.dropped, self.precision, self._max_step)
+            n_moves, more = small.update_blocks(self.dropped, self.precision, self._max_step)
             self.n_moves, decrease = self.n_moves + n_moves, decrease + more
         done = {*self.together, *(small.indices if small else ())}
         decrease += sum(
@@ -176,11 +176,11 @@ class BlockDescent:
         convergence is slow, each iteration lowers the objective by little while much remains.
         """
         before = np.inf
-        for n_sweeps in range(1, max_iter + 1):
-            decrease = self.sweep()
+        for n_iterations in range(1, max_iter + 1):
+            decrease = self.update_blocks()
             left = decrease * decrease / (before - decrease) if before > decrease and surely else decrease
             if max(decrease, left) < tol * self.scale():
-                return n_sweeps, True
+                return n_iterations, True
             before = decrease
         return max_iter, False
 
@@ -192,11 +192,11 @@ class BlockDescent:
         `max_iter` iterations; returns their number.
         """
         before, enough = np.inf, 0.5 * close**2 * dispersion
-        for n_sweeps in range(1, max_iter + 1):
-            decrease = self.total * self.sweep()
+        for n_iterations in range(1, max_iter + 1):
+            decrease = self.total * self.update_blocks()
             left = decrease * decrease / (before - decrease) if before > decrease else decrease
             if max(decrease, left) < enough:
-                return n_sweeps
+                return n_iterations
             before = decrease
         return max_iter
 
@@ -420,7 +420,7 @@ class BlockDescent:
             rows = taken(rows, self.sampler.rows)
             if self.sampler.rows.n_rows <= max_rows:
                 return rows
-        some = Dealt.shuffled(content_of_terms(*rows), rows[-1], rng).thin(max_rows, rng)
+        some = ShuffledRows.of(content_of_terms(*rows), rows[-1], rng).thin(max_rows, rng)
         return taken(rows, some.take(np.argsort(some.rows)))
 
     def put(self, theta: Sequence[Floats]) -> None:

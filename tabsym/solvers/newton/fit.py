@@ -50,7 +50,7 @@ MEANWHILE = 4.0
 the variances are updated again later (`benchmarks/evidence/constants.md`)."""
 
 
-MORE_SWEEPS, MORE_BESIDE_VARIANCES = 12, 4
+MORE_ITERATIONS, MORE_BESIDE_VARIANCES = 12, 4
 """The most iterations after the objective has converged: coefficients that converge slowly are still off the optimum by
 a fraction of their standard error then. Fewer where variances were estimated, whose error is larger than that."""
 
@@ -74,7 +74,7 @@ class Optimum:
 
     solver: BlockDescent
     components: VarianceComponents
-    n_sweeps: int
+    n_iterations: int
     converged: bool
     interrupted: bool = False
     aliased: Sequence[int] = ()
@@ -118,7 +118,7 @@ def find_optimum(
     """
     solver.put(theta)
     if newton.verbose:
-        solver.report = Sweeps()
+        solver.report = IterationReport()
     if newton.joint and are_possible(solver):
         solver.makes_posteriors = JointPosteriors
     components = VarianceComponents(solver)
@@ -126,28 +126,28 @@ def find_optimum(
     given = fixed or {} if penalty is None else dict.fromkeys(penalized, penalty * solver.total)
     solver.precision[list(given)] = list(given.values())
     estimates = not given.keys() >= set(penalized)
-    interrupted, n_sweeps, converged = False, 0, False
+    interrupted, n_iterations, converged = False, 0, False
     try:
-        n_sweeps, stood = _find_variances(solver, components, newton, rng, given) if estimates else (0, True)
+        n_iterations, stood = _find_variances(solver, components, newton, rng, given) if estimates else (0, True)
         if estimates:
             n_terms, n_dropped = len(penalized), int(solver.dropped.sum())
             show_progress(newton.verbose, f"variances of {plural(n_terms, 'term')} estimated, {n_dropped} of them as 0")
         more, converged = solver.iterate(newton.tol, newton.max_passes, surely=not estimates)
-        n_sweeps, converged = n_sweeps + more, converged and stood
+        n_iterations, converged = n_iterations + more, converged and stood
         dispersion = components.dispersion if components.has_dispersion else 1.0
         if components.has_dispersion and not estimates:
             dispersion = max(solver.dispersion(), 1e-12 * solver.target_scale)
         is_free = bool(solver.together) or 0.0 in given.values()  # an optimum that may be infinite
         # of several classes whose terms are all penalized, estimated variances are too rough to make more of
         if solver.loss.code != MULTINOMIAL or not estimates or is_free:
-            few = MORE_BESIDE_VARIANCES if estimates else MORE_SWEEPS
+            few = MORE_BESIDE_VARIANCES if estimates else MORE_ITERATIONS
             most = few if newton.close >= CLOSE else newton.max_passes
-            n_sweeps += solver.polish(dispersion, newton.close, most)
+            n_iterations += solver.polish(dispersion, newton.close, most)
             if newton.close < ROUGHLY_CLOSE:  # an iteration's decrease is no bound where terms nearly determine others
                 more, is_reached = finish(solver, dispersion, newton.close, estimated=estimates)
-                n_sweeps, converged = n_sweeps + more, (converged or is_reached) and stood
+                n_iterations, converged = n_iterations + more, (converged or is_reached) and stood
             more, is_within = iterate_within(solver, newton, most, dispersion, surely=not estimates)
-            n_sweeps, converged = n_sweeps + more, converged and is_within
+            n_iterations, converged = n_iterations + more, converged and is_within
     except KeyboardInterrupt:
         interrupted = True
         solver.put(list(solver.theta))  # an iteration may have been interrupted
@@ -157,22 +157,23 @@ def find_optimum(
         _evaluate(solver, components)
     aliased = components.count_unpenalized()
     components.take_pearson()
-    return Optimum(solver, components, n_sweeps, converged, interrupted, aliased)
+    return Optimum(solver, components, n_iterations, converged, interrupted, aliased)
 
 
-class Sweeps:
+class IterationReport:
     """Progress lines on standard error after 1, 2, 4, 8, ... seconds: iterations, and the objective's last decrease."""
 
     def __init__(self) -> None:
-        self._n_sweeps, self._start, self._next = 0, time.monotonic(), 1.0
+        self._n_iterations, self._start, self._next = 0, time.monotonic(), 1.0
 
     def __call__(self, decrease: float) -> None:
-        self._n_sweeps += 1
+        self._n_iterations += 1
         seconds = time.monotonic() - self._start
         if seconds >= self._next:
             self._next = 2.0 * seconds
             print(
-                f"{plural(self._n_sweeps, 'iteration')}, the objective falls by {decrease:.3g} a row", file=sys.stderr
+                f"{plural(self._n_iterations, 'iteration')}, the objective falls by {decrease:.3g} a row",
+                file=sys.stderr,
             )
 
 
@@ -203,16 +204,16 @@ def _find_variances(
     rare = [index for index in held if tunes and _is_rare(solver, index, newton.rare_rows)]
     common = [index for index in held if index not in rare]
     if components.has_dispersion or not rare:
-        n_sweeps, stood = components.find(held, newton.tol, newton.max_passes, passing=rare)
+        n_iterations, stood = components.find(held, newton.tol, newton.max_passes, passing=rare)
         rare = [index for index in rare if not solver.dropped[index]]
     else:
-        n_sweeps, stood = _find_without(solver, components, common, rare, newton)
+        n_iterations, stood = _find_without(solver, components, common, rare, newton)
     if solver.loss.code == MULTINOMIAL:
-        n_sweeps += _widen(solver, components, held, newton, rng)
+        n_iterations += _widen(solver, components, held, newton, rng)
     if not rare:
         for index in fixed:
             components.posterior(index)
-        return n_sweeps, stood
+        return n_iterations, stood
     logs = []
     rows = solver.sample(MAX_HELD_OUT, rng)
     content = content_of_terms(*rows)
@@ -234,7 +235,7 @@ def _find_variances(
     if fixed and components.has_dispersion:
         components.count_unpenalized()
     components.move(())
-    return n_sweeps + more, stood
+    return n_iterations + more, stood
 
 
 def _widen(
@@ -245,22 +246,22 @@ def _widen(
     if not free:
         return 0
     rows = solver.sample(MAX_HELD_OUT, rng)
-    dealt, column = halves_of(content_of_terms(*rows), rows[-1], rows[1], rng)
-    factor = MulticlassHalves(solver, rows, dealt, column).factor(free, WIDER * newton.tol)
+    shuffled, column = halves_of(content_of_terms(*rows), rows[-1], rows[1], rng)
+    factor = MulticlassHalves(solver, rows, shuffled, column).factor(free, WIDER * newton.tol)
     if factor == 1.0:
         return 0
     show_progress(newton.verbose, f"variances of {plural(len(free), 'term')} times {factor:g}, by held-out rows")
     solver.precision[free] /= factor
-    n_sweeps, _ = solver.iterate(newton.tol, newton.max_passes)
+    n_iterations, _ = solver.iterate(newton.tol, newton.max_passes)
     for index in free:
         components.posterior(index)
-    return n_sweeps
+    return n_iterations
 
 
 def _two_halves(solver: BlockDescent, rows: SampledRows, content: Keys, rng: np.random.RandomState) -> BlockDescent:
     """Two models of half of these rows each, started at the unpenalized coefficients."""
-    dealt, column = halves_of(content, rows[-1], rows[1] if solver.loss.for_classes else None, rng)
-    terms, y, weight, start_of_rows, copies = rows if dealt.copies is None else taken(rows, dealt)
+    shuffled, column = halves_of(content, rows[-1], rows[1] if solver.loss.for_classes else None, rng)
+    terms, y, weight, start_of_rows, copies = rows if shuffled.copies is None else taken(rows, shuffled)
     halves = BlockDescent(terms, y, weight, start_of_rows, solver.loss, column, 2, copies)
     start = []
     for term, theta in zip(terms, solver.theta, strict=True):
@@ -347,7 +348,7 @@ class SolverResult:
     coefs_scaled: Floats
     uncertainty: Uncertainty
     loss: float
-    n_sweeps: int
+    n_iterations: int
     converged: bool
     together: tuple[NDArray[np.int64], Floats] | None = None
     whole: JointCovariance | None = None
@@ -388,11 +389,11 @@ def iterate_within(
     bind(solver)
     if not solver.is_bound:
         return 0, True
-    n_sweeps, converged = solver.iterate(newton.tol, newton.max_passes, surely=surely)
-    n_sweeps += solver.polish(dispersion, newton.close, max_more)
+    n_iterations, converged = solver.iterate(newton.tol, newton.max_passes, surely=surely)
+    n_iterations += solver.polish(dispersion, newton.close, max_more)
     n_rounds = 1 if max_more < newton.max_passes else MAX_ROUNDS
     for _ in range(n_rounds):
-        n_sweeps += 1 + finish(solver, dispersion, newton.close)[0]
-        if solver.total * solver.sweep() < 0.5 * newton.close**2 * dispersion:
-            return n_sweeps, converged
-    return n_sweeps, converged and n_rounds == 1
+        n_iterations += 1 + finish(solver, dispersion, newton.close)[0]
+        if solver.total * solver.update_blocks() < 0.5 * newton.close**2 * dispersion:
+            return n_iterations, converged
+    return n_iterations, converged and n_rounds == 1

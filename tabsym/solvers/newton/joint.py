@@ -75,14 +75,14 @@ def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: 
     system_of = _system_for(solver, indices, enough, estimated=estimated)
     if system_of is None:
         return _finish_unpenalized(solver, enough), False
-    n_sweeps = 0
+    n_iterations = 0
     if isinstance(system_of, partial) and not solver.together:
-        n_sweeps, is_done = _iterate_on(solver, enough)
+        n_iterations, is_done = _iterate_on(solver, enough)
         if is_done:
-            return n_sweeps, True
+            return n_iterations, True
     most = MAX_STEPS if solver.loss.canonical or not solver.loss.log_link else MAX_SCORING_STEPS
     n_steps, is_done = _take_steps(solver, indices, system_of, enough, most)
-    return n_sweeps + n_steps, is_done
+    return n_iterations + n_steps, is_done
 
 
 def _take_steps(
@@ -115,16 +115,16 @@ def _finish_unpenalized(solver: BlockDescent, enough: float) -> int:
     Block updates divide by an upper bound of the Hessian, which is far above it where a slope separates a class well.
     Where it separates one completely, the slopes are infinite, and a few steps suffice to report that.
     """
-    n_sweeps, left = 0, MAX_STEPS
+    n_iterations, left = 0, MAX_STEPS
     if solver.loss.code != MULTINOMIAL or solver.n_outputs * len(solver.together) > MAX_COEFS:
-        return n_sweeps
+        return n_iterations
     while solver.together and left > 0:
         n_steps, _ = _take_steps(solver, solver.together, _DenseInformation.of, enough, left)
         left -= max(n_steps, 1)
-        n_sweeps += 1 + n_steps
-        if solver.total * solver.sweep() < enough and not n_steps:
+        n_iterations += 1 + n_steps
+        if solver.total * solver.update_blocks() < enough and not n_steps:
             break
-    return n_sweeps
+    return n_iterations
 
 
 def _system_for(
@@ -164,14 +164,14 @@ def _iterate_on(solver: BlockDescent, enough: float) -> tuple[int, bool]:
     none to speak of. Joint steps take longer than many iterations.
     """
     before = np.inf
-    for n_sweeps in range(1, MAX_MORE + 1):
-        decrease = solver.total * solver.sweep()
+    for n_iterations in range(1, MAX_MORE + 1):
+        decrease = solver.total * solver.update_blocks()
         if decrease < NEGLIGIBLE * enough:
-            return n_sweeps, True
+            return n_iterations, True
         if decrease > FALLING * before:
             break
         before = decrease
-    return n_sweeps, False
+    return n_iterations, False
 
 
 def _beside_largest(solver: BlockDescent, indices: list[int]) -> tuple[int, list[int]]:

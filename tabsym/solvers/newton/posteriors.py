@@ -66,7 +66,7 @@ class TermPosteriors(ABC):
 
     @property
     @abstractmethod
-    def n_sweeps(self) -> int:
+    def n_iterations(self) -> int:
         """Iterations between two updates of the variances: more where an update is expensive."""
 
     def of(self, index: int) -> TermPosterior:
@@ -106,7 +106,7 @@ class TermPosteriors(ABC):
 class SingleOutputPosteriors(TermPosteriors):
     """For losses with one linear predictor."""
 
-    n_sweeps = 1
+    n_iterations = 1
 
     def __init__(self, solver: BlockDescent) -> None:
         super().__init__(solver)
@@ -321,7 +321,7 @@ class JointPosteriors(TermPosteriors):
     """Of all terms of one model jointly; the largest ridge term is eliminated, as its information is diagonal."""
 
     is_joint = True
-    n_sweeps = 1
+    n_iterations = 1
 
     def __init__(self, solver: BlockDescent) -> None:
         super().__init__(solver)

@@ -272,7 +272,7 @@ COMMON = 1e-9
 """Relative to the information on the unpenalized coefficients: along the direction common to all classes it is 0 up to
 rounding."""
 
-SWEEPS, SWEEPS_OF_MANY = 2, 4
+ITERATIONS, ITERATIONS_OF_MANY = 2, 4
 """Iterations between two updates of the variances; more with many rows and classes, where an update is expensive."""
 
 
@@ -375,8 +375,8 @@ class MulticlassPosteriors(TermPosteriors):
         return self._information
 
     @property
-    def n_sweeps(self) -> int:
-        return SWEEPS if self.keeps_matrices else SWEEPS_OF_MANY
+    def n_iterations(self) -> int:
+        return ITERATIONS if self.keeps_matrices else ITERATIONS_OF_MANY
 
     @property
     def keeps_matrices(self) -> bool:

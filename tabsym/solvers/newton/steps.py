@@ -377,7 +377,7 @@ class SmallTerms:
             values[index] = stacked[start:end].reshape(values[index].shape)
         return stacked
 
-    def sweep(self, dropped: NDArray[np.bool_], precision: Floats, max_step: float) -> tuple[int, float]:
+    def update_blocks(self, dropped: NDArray[np.bool_], precision: Floats, max_step: float) -> tuple[int, float]:
         """Update each term that is not dropped; the number of updates, and the decrease of the objective."""
         blocks = np.flatnonzero(~dropped[self._at])
         if not len(blocks):

@@ -32,7 +32,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.design.content import Dealt, Keys
+from tabsym.design.content import Keys, ShuffledRows
 from tabsym.frame.target import Copies
 from tabsym.losses.loss import LOGISTIC, MULTINOMIAL, Loss
 from tabsym.solvers.newton.block_descent import BlockDescent, SampledRows, taken
@@ -215,17 +215,17 @@ class VarianceComponents:
         Terms in `passing`, some of `free`, are not checked for convergence: they are estimated again later. Returns the
         number of iterations, at most `max_iter` plus those before a last update, and whether the estimates converged.
         """
-        n_sweeps = 0
+        n_iterations = 0
         self.aitken = Aitken(len(self.solver.terms), UPDATES_BETWEEN if self.posteriors.is_joint else 1)
-        while n_sweeps < max_iter:
-            n_sweeps += self.posteriors.n_sweeps
-            for _ in range(self.posteriors.n_sweeps):
-                decrease = self.solver.sweep()
+        while n_iterations < max_iter:
+            n_iterations += self.posteriors.n_iterations
+            for _ in range(self.posteriors.n_iterations):
+                decrease = self.solver.update_blocks()
             change = self.move(free, passing)
             enough = tol * self.tolerance_factor()
             if change < STILL * enough and decrease < STANDING * enough * self.solver.scale(self.dispersion):
-                return n_sweeps, True
-        return n_sweeps, False
+                return n_iterations, True
+        return n_iterations, False
 
     def move(self, free: Collection[int], passing: Collection[int] = ()) -> float:
         """One update of the dispersion and of the variances at `free`.
@@ -374,8 +374,8 @@ standard errors: the variances started far off. Where they gain less, stopping e
 FIRST_STEP, FIRST_STEP_OF_CLASSES, MAX_STEP, LONGER, SHORTER = 1.0, 0.7, 1.5, 1.2, 0.5
 """Rprop's steps of the logarithm of a precision: first, largest, and the factors by which they grow and shrink."""
 
-FIRST_SWEEPS, SWEEPS = 4, 2
-FIRST_SWEEPS_OF_CLASSES, SWEEPS_OF_CLASSES = 3, 1
+FIRST_ITERATIONS, ITERATIONS = 4, 2
+FIRST_ITERATIONS_OF_CLASSES, ITERATIONS_OF_CLASSES = 3, 1
 """Iterations of the models, before the first evaluation and between two: the sign of the derivative needs no
 convergence.
 
@@ -385,7 +385,7 @@ Regression needs more of them than classification (`benchmarks/evidence/constant
 MIN_PRECISION, MAX_PRECISION = 1e-3, 1e5
 """Bounds of a precision, over the Hessian of a row of average weight and the dispersion."""
 
-MAX_DOUBLINGS, MAX_SWEEPS_OF_HALF = 10, 12
+MAX_DOUBLINGS, MAX_ITERATIONS_OF_HALF = 10, 12
 """Several classes: how often all variances are doubled at most, and the most iterations of the models for each; they
 are doubled while that lowers the held-out loss by `CERTAIN` standard errors."""
 
@@ -419,7 +419,9 @@ class HeldOut:
         min_evaluations, n_best = (
             (MIN_EVALUATIONS_OF_CLASSES, AS_GOOD_OF_CLASSES) if for_classes else (MIN_EVALUATIONS, AS_GOOD)
         )
-        first, more = (FIRST_SWEEPS_OF_CLASSES, SWEEPS_OF_CLASSES) if for_classes else (FIRST_SWEEPS, SWEEPS)
+        first, more = (
+            (FIRST_ITERATIONS_OF_CLASSES, ITERATIONS_OF_CLASSES) if for_classes else (FIRST_ITERATIONS, ITERATIONS)
+        )
         steps = np.full(len(free), FIRST_STEP_OF_CLASSES if for_classes else FIRST_STEP)
         before = np.zeros(len(free))
         new = {index: self._is_new(index) for index in free} if solver.loss.log_link else {}
@@ -429,7 +431,7 @@ class HeldOut:
             for index, log in zip(free, logs, strict=True):
                 solver.precision[index] = float(np.exp(log))
             for _ in range(more if number else first):
-                solver.sweep()
+                solver.update_blocks()
             rises = {index: self._rise(index) * is_new for index, is_new in new.items()}
             scores = np.asarray(sum(rises.values(), self.scores()))
             losses = solver.loss.values(scores[:, None], solver.y)
@@ -536,8 +538,10 @@ class MulticlassHalves:
         Of these rows, the model whose training rows include each.
     """
 
-    def __init__(self, solver: BlockDescent, rows: SampledRows, dealt: Dealt, column: NDArray[np.int8]) -> None:
-        first, second = (dealt.take(column == half) for half in range(2))
+    def __init__(
+        self, solver: BlockDescent, rows: SampledRows, shuffled: ShuffledRows, column: NDArray[np.int8]
+    ) -> None:
+        first, second = (shuffled.take(column == half) for half in range(2))
         self._rows, self._halves = rows, [_Half(solver, rows, first, second), _Half(solver, rows, second, first)]
 
     def factor(self, free: Sequence[int], tol: float) -> float:
@@ -566,7 +570,7 @@ class MulticlassHalves:
 class _Half:
     """A model of its training rows, and the held-out rows, of which those count whose classes it has seen."""
 
-    def __init__(self, solver: BlockDescent, rows: SampledRows, training: Dealt, held_out: Dealt) -> None:
+    def __init__(self, solver: BlockDescent, rows: SampledRows, training: ShuffledRows, held_out: ShuffledRows) -> None:
         terms, y, weight, start, copies = taken(rows, training)
         seen = np.unique(y[weight > 0.0] if len(weight) else y)
         self.model = BlockDescent(terms, y, weight, start, solver.loss, copies=copies)
@@ -581,7 +585,7 @@ class _Half:
 
     def losses(self, tol: float) -> Floats:
         """Losses of the held-out rows, times their weight, once the model has converged."""
-        self.model.iterate(tol, MAX_SWEEPS_OF_HALF, surely=True)
+        self.model.iterate(tol, MAX_ITERATIONS_OF_HALF, surely=True)
         scores = self._held_out.scores_by_sums(self._terms, self.model.theta)
         return self._weight * self.model.loss.values(scores, self._y)
 
@@ -595,11 +599,11 @@ def _is_certain(gains: Floats, copies: Copies, errors: float) -> bool:
 
 def halves_of(
     content: Keys, copies: Copies, classes: Floats | None, rng: np.random.RandomState
-) -> tuple[Dealt, NDArray[np.int8]]:
+) -> tuple[ShuffledRows, NDArray[np.int8]]:
     """Rows, as they are ordered, and the model whose training rows include each: halves, stratified by class.
 
     Without stratification the variances vary more with the random state (`benchmarks/evidence/constants.md`).
     """
-    order = Dealt.shuffled(content, copies, rng)
+    order = ShuffledRows.of(content, copies, rng)
     stratum = None if classes is None else classes[order.rows].astype(np.int16)  # radix sort, for 16-bit integers
-    return Dealt.in_order(*order.deal(2, rng, stratum))
+    return ShuffledRows.in_order(*order.deal(2, rng, stratum))

@@ -279,13 +279,15 @@ def _touch_all(program, work):
 
 
 @kernel
-def train_batches(rows, order, batch, dense, sweep, coef_weight, program, neutral, rule, step, n_outputs, state, work):
+def train_batches(
+    rows, order, batch, dense, update_all, coef_weight, program, neutral, rule, step, n_outputs, state, work
+):
     """One epoch in batches of `batch` rows; the sum of the losses before each batch's update.
 
     ``dense=False`` is the gradient estimator for symbolical features: the mean of a coefficient's gradients over the
     rows of the batch that select it. ``dense=True`` is the ordinary mean over the whole batch; then coefficients without a row in
     the batch have a zero gradient. Where these change (momentum, Adam), `rule.lazy` defers their steps until they are
-    next used; `sweep` updates all at once, which penalties need.
+    next used; `update_all` updates all at once, which penalties need.
     """
     gradient, hits, fixed = work.gradient, work.hits, program.fixed
     weighted = len(rows.weight) > 0
@@ -297,7 +299,7 @@ def train_batches(rows, order, batch, dense, sweep, coef_weight, program, neutra
                 _bring_up(i, step, rows, program, rule, n_outputs, state)
         n_touched, value = _collect(members, rows, program, neutral, rule, state, work)
         lost += value
-        if sweep:
+        if update_all:
             n_touched = _touch_all(program, work)
         for t in range(n_touched + len(fixed)):  # `move` is long: inlined here only
             category = t < n_touched

@@ -102,7 +102,7 @@ class Trainer:
         self._total = float(rows.weight[members].sum()) if len(rows.weight) else float(len(members))
         self._batch = options.batch(len(members))
         # for a batch of one row gse and mean gradients are equal
-        self._online = self._batch == 1 and not options.must_sweep
+        self._online = self._batch == 1 and not options.updates_all
         self._work = Work.make(task.program, task.n_outputs, batches=not self._online)
         self._neutral = task.neutral
         self._rule: Rule | None = None
@@ -201,7 +201,7 @@ class Trainer:
             )  # fmt: skip
         else:
             lost = train_batches(
-                rows, order, self._batch, options.is_dense, options.must_sweep, self.coef_weight, program,
+                rows, order, self._batch, options.is_dense, options.updates_all, self.coef_weight, program,
                 self._neutral, rule, self.n_steps, task.n_outputs, self.state, work,
             )  # fmt: skip
         self.n_steps += -(-len(order) // self._batch)

@@ -350,7 +350,7 @@ class Options:
         return self.gradient == "mean"
 
     @property
-    def must_sweep(self) -> bool:
+    def updates_all(self) -> bool:
         """Whether coefficients without a row change at every update, and all must be updated each time."""
         return self.is_dense and (self.l1 > 0 or self.l2 > 0)
 
@@ -358,7 +358,7 @@ class Options:
     def is_lazy(self) -> bool:
         """Whether coefficients without a row take deferred steps when they are next used."""
         moves = self.optimizer.moves_on or self.average or self.schedule in ("optimal", "invscaling")
-        return self.is_dense and moves and not self.must_sweep
+        return self.is_dense and moves and not self.updates_all
 
     @cached_property
     def columns(self) -> StateColumns:
@@ -388,8 +388,8 @@ class Options:
         return max(1, n_rows if self.batch_size is None else min(self.batch_size, n_rows))
 
     def dearer_by(self, n_coefs: int, n_rows: int) -> int:
-        """The cost of an update relative to its rows: all coefficients are updated where `must_sweep`."""
-        return max(1, n_coefs // (ROW * self.batch(n_rows))) if self.must_sweep else 1
+        """The cost of an update relative to its rows: all coefficients are updated where `updates_all`."""
+        return max(1, n_coefs // (ROW * self.batch(n_rows))) if self.updates_all else 1
 
     def rule(self, loss: Loss, rate: float) -> Rule:
         """The options as passed to kernels."""
