@@ -63,8 +63,8 @@ def study(name: str, interactions: int) -> list[dict]:
     splits = list(folds.split(X, y))
     terms = X.shape[1]
     if interactions == 2:
-        symbolic = X.select_dtypes(exclude="number").shape[1]
-        terms += symbolic * (symbolic - 1) // 2
+        categorical = X.select_dtypes(exclude="number").shape[1]
+        terms += categorical * (categorical - 1) // 2
     out = []
     for rate, alpha, start in itertools.product(RATES, PENALTIES, STARTS):
         for fold, (train, test) in enumerate(splits):

@@ -21,25 +21,25 @@ from tabsym.optimizers import SGD
 from tabsym.solvers.sgd.loop import Task, train
 from tabsym.solvers.sgd.options import Options
 
-SYMBOLS = (10_000, 50)
+CATEGORIES = (10_000, 50)
 RATE = 0.01
 
 
 def problem(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    codes = np.column_stack([rng.integers(0, size, n) for size in SYMBOLS]).astype(np.int32)
+    codes = np.column_stack([rng.integers(0, size, n) for size in CATEGORIES]).astype(np.int32)
     x = rng.normal(1.0, 0.3, (n, 1))
-    effects = [rng.lognormal(0, 0.3, size) for size in SYMBOLS]
+    effects = [rng.lognormal(0, 0.3, size) for size in CATEGORIES]
     return codes, x, effects[0][codes[:, 0]] * effects[1][codes[:, 1]] * x[:, 0] + 1.0
 
 
 def with_tabsym(codes: np.ndarray, x: np.ndarray, y: np.ndarray, batch: int) -> tuple[float, np.ndarray]:
-    n_entries = sum(SYMBOLS) + 1
-    product = CompiledTerm(1.0, 0, (Slot(0, 0, 0), Slot(1, SYMBOLS[0], 1)))
+    n_entries = sum(CATEGORIES) + 1
+    product = CompiledTerm(1.0, 0, (Slot(0, 0, 0), Slot(1, CATEGORIES[0], 1)))
     compiled = compile_program([product, CompiledTerm(1.0, None, (Slot(2, n_entries - 1, None),))], n_entries)
     options = Options(SGD(), RATE, gradient="mean", batch_size=batch, shuffle=False)
     empty = np.empty(0)
-    rows = Rows(codes + np.array([0, SYMBOLS[0]], dtype=np.int32), x, y, empty, empty)
+    rows = Rows(codes + np.array([0, CATEGORIES[0]], dtype=np.int32), x, y, empty, empty)
     start = options.columns.blank(np.append(np.ones(n_entries - 1), 0.0))
     task = Task(compiled.program, LOSSES["squared_error"], 1)
     train(Rows(*(part[:10] for part in rows)), empty, start, task, options, np.random.RandomState(0))  # compiles
@@ -52,7 +52,7 @@ def with_torch(codes: np.ndarray, x: np.ndarray, y: np.ndarray, batch: int) -> t
     import torch
 
     torch.set_num_threads(1)
-    blocks = [torch.nn.Embedding(size, 1, sparse=True, dtype=torch.float64) for size in SYMBOLS]
+    blocks = [torch.nn.Embedding(size, 1, sparse=True, dtype=torch.float64) for size in CATEGORIES]
     for block in blocks:
         torch.nn.init.ones_(block.weight)
     c = torch.zeros(1, dtype=torch.float64, requires_grad=True)

@@ -65,9 +65,9 @@ def with_sklearn(X: pd.DataFrame, y: np.ndarray) -> Callable[[Any], Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
-    symbols = [name for name in X if name.startswith("s")]
+    categories = [name for name in X if name.startswith("s")]
     numbers = [name for name in X if name.startswith("x")]
-    parts = [("symbols", OneHotEncoder(handle_unknown="ignore"), symbols), ("numbers", "passthrough", numbers)]
+    parts = [("symbols", OneHotEncoder(handle_unknown="ignore"), categories), ("numbers", "passthrough", numbers)]
     model = make_pipeline(ColumnTransformer(parts), LogisticRegression(max_iter=5))
     return model.fit(X, (y > np.median(y)).astype(int)).predict_proba
 

@@ -27,13 +27,13 @@ FORMULA = "y ~ g[a]*m[b]*x + c[1]"
 NOISE = 0.1
 
 
-def table(n_rows: int, symbols: tuple[int, int], seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+def table(n_rows: int, categories: tuple[int, int], seed: int) -> tuple[pd.DataFrame, np.ndarray]:
     """Rows with codes, and the formula's value without noise."""
     rng = np.random.default_rng(seed)
-    share = 1.0 / np.arange(1, symbols[0] + 1)
-    a = rng.choice(symbols[0], n_rows, p=share / share.sum())
-    b = rng.integers(0, symbols[1], n_rows)
-    g, m = (rng.lognormal(0.0, 0.6, size) for size in symbols)
+    share = 1.0 / np.arange(1, categories[0] + 1)
+    a = rng.choice(categories[0], n_rows, p=share / share.sum())
+    b = rng.integers(0, categories[1], n_rows)
+    g, m = (rng.lognormal(0.0, 0.6, size) for size in categories)
     x = rng.gamma(4.0, 0.25, n_rows)
     truth = g[a] * m[b] * x + 1.0
     frame = pd.DataFrame({"a": a, "b": b, "x": x, "y": truth + rng.normal(0, NOISE, n_rows)})
@@ -75,9 +75,9 @@ def with_lbfgs(train: pd.DataFrame, test: pd.DataFrame) -> tuple[np.ndarray, flo
     return (factors[0] * factors[1] * test["x"].to_numpy() * scale + c) * unit + centre, seconds, ""
 
 
-def compare(n_rows: int, symbols: tuple[int, int], seed: int, options: dict[str, Any]) -> dict[str, float]:
+def compare(n_rows: int, categories: tuple[int, int], seed: int, options: dict[str, Any]) -> dict[str, float]:
     n_test = max(20_000, n_rows // 4)
-    frame, truth = table(n_rows + n_test, symbols, seed)
+    frame, truth = table(n_rows + n_test, categories, seed)
     train, test = frame[:n_rows], frame[n_rows:]
     seen = (test["a"].isin(train["a"]) & test["b"].isin(train["b"])).to_numpy()
     test, truth = test[seen], truth[n_rows:][seen]
@@ -104,7 +104,7 @@ def main() -> None:
     options = {} if args.max_iter is None else {"max_iter": args.max_iter}
     print(f"{'rows':>10}{'seed':>6}  {'':8}{'above truth %':>14}{'seconds':>9}")
     for n_rows in args.rows:
-        rows = pd.DataFrame([compare(n_rows, tuple(args.symbols), seed, options) for seed in range(args.seeds)])
+        rows = pd.DataFrame([compare(n_rows, tuple(args.categories), seed, options) for seed in range(args.seeds)])
         print(f"{n_rows:,} rows, median (worst):", end=" ")
         print(", ".join(f"{name} {rows[name].median():.3g} ({rows[name].max():.3g})" for name in rows), flush=True)
 

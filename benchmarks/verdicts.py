@@ -357,7 +357,7 @@ def mirror(rng: np.random.Generator, n: int):
     return x, np.sin(2 * x).sum(1) + 0.5 * x.sum(1) + rng.standard_normal(n)
 
 
-def symbols(rng: np.random.Generator, n: int):
+def categories(rng: np.random.Generator, n: int):
     """15 columns of 30 symbols, frequent and rare; two classes."""
     population = np.random.default_rng(5)
     effects = population.normal(0, 0.5, (15, 30))
@@ -515,8 +515,8 @@ def situations() -> list[Situation]:
         ("logistic", linear_classes, logistic, True, [(200, 5, 5, 40), (1000, 5, 3, 70), (5000, 5, 1, 40)]),
         ("trees", friedman_classes, one_tree, True, [(200, 5, 5, 40), (1000, 5, 3, 70), (5000, 5, 1, 30)]),
         ("bagged trees", friedman_classes, bagged, True, [(1000, 5, 1, 40)]),
-        ("naive Bayes, symbols", symbols, naive_bayes, True, [(200, 5, 5, 80), (1000, 5, 5, 80), (5000, 5, 3, 40)]),
-        ("naive Bayes, symbols", symbols, naive_bayes, True, [(1000, 10, 1, 80)]),
+        ("naive Bayes, symbols", categories, naive_bayes, True, [(200, 5, 5, 80), (1000, 5, 5, 80), (5000, 5, 3, 40)]),
+        ("naive Bayes, symbols", categories, naive_bayes, True, [(1000, 10, 1, 80)]),
         ("boosting", friedman_classes, boosting, True, [(1000, 5, 1, 20)]),
     ):
         result += [Situation(name, table, learner, *numbers, classes) for numbers in plan]

@@ -28,8 +28,10 @@ def write_vw(path: Path, X: pd.DataFrame, y: np.ndarray) -> None:
     """VW's text: a label and one namespace per column."""
     with path.open("w") as file:
         columns = [X[name].tolist() for name in X]
-        for label, *symbols in zip(np.where(y > 0, "1", "-1"), *columns):
-            file.write(label + "".join(f" |{name} {symbol}" for name, symbol in zip("abcdefghij", symbols)) + "\n")
+        for label, *categories in zip(np.where(y > 0, "1", "-1"), *columns):
+            file.write(
+                label + "".join(f" |{name} {category}" for name, category in zip("abcdefghij", categories)) + "\n"
+            )
 
 
 def run_vw(
@@ -49,8 +51,8 @@ def run_vw(
     columns = [X_test[name].tolist() for name in X_test]
     names = "abcdefghij"
     p = [
-        reader.predict("".join(f" |{name} {symbol}" for name, symbol in zip(names, symbols)))
-        for symbols in zip(*columns)
+        reader.predict("".join(f" |{name} {category}" for name, category in zip(names, categories)))
+        for categories in zip(*columns)
     ]
     reader.finish()
     return seconds, log_loss(y_test, p)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 FUNCTIONS = {"log": math.log, "log1p": math.log1p, "sqrt": math.sqrt, "exp": math.exp, "abs": abs}
-SYMBOLS = {"a": list("klmnp"), "b": list("klmnp"), "c": ["red", "green", "blue", None]}
+CATEGORIES = {"a": list("klmnp"), "b": list("klmnp"), "c": ["red", "green", "blue", None]}
 
 
 class Node:
@@ -260,7 +260,7 @@ def disturb(params, rng, share=0.1):
 
 def random_table(rng, n=150, x_scale=1.0):
     """Symbols a, b (of one alphabet) and c (with missing ones), positive numbers x and z."""
-    columns = {name: rng.choice(np.array(values, dtype=object), n) for name, values in SYMBOLS.items()}
+    columns = {name: rng.choice(np.array(values, dtype=object), n) for name, values in CATEGORIES.items()}
     return pd.DataFrame({**columns, "x": x_scale * rng.uniform(0.3, 1.7, n), "z": rng.gamma(3.0, 0.3, n) + 0.1})
 
 

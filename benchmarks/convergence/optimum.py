@@ -125,7 +125,7 @@ def one_hot(problem: Problem) -> sp.csr_matrix:
     n_rows = len(problem.X)
     parts = [sp.csr_matrix(np.ones((n_rows, 1)))]
     for name, column in problem.X.items():
-        if name in problem.symbols:
+        if name in problem.categories:
             codes = pd.factorize(column)[0]
             entry = np.sqrt(n_rows / np.bincount(codes))[codes]
             parts.append(sp.csr_matrix((entry, codes, np.arange(n_rows + 1))))

@@ -55,7 +55,7 @@ class Problem:
     offset: Floats | None = field(default=None, repr=False)
 
     @property
-    def symbols(self) -> list[str]:
+    def categories(self) -> list[str]:
         return [name for name in self.X if not pd.api.types.is_numeric_dtype(self.X[name])]
 
 

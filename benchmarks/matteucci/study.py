@@ -92,20 +92,20 @@ def joined(codes: Any, numbers: np.ndarray) -> Any:
 
 
 def run(name: str, most_rows: int, encoders: dict[str, Any], models: dict[str, Any], out: Path) -> None:
-    symbols, numbers, y = read(name, most_rows)
+    categories, numbers, y = read(name, most_rows)
     done = set()
     if out.exists():
         known = pd.read_csv(out)
         done = set(zip(known["table"], known["encoder"], known["model"], known["fold"], strict=True))
-    folds = list(StratifiedKFold(5).split(symbols, y))
+    folds = list(StratifiedKFold(5).split(categories, y))
     for encoder, make in encoders.items():
-        if encoder == "Sum" and symbols.nunique().sum() > MAX_SYMBOLS_OF_SUM:
+        if encoder == "Sum" and categories.nunique().sum() > MAX_SYMBOLS_OF_SUM:
             continue
         for fold, (train, test) in enumerate(folds):
             todo = [model for model in models if (name, encoder, model, fold) not in done]
             if not todo:
                 continue
-            known, new = filled(symbols.iloc[train], symbols.iloc[test])
+            known, new = filled(categories.iloc[train], categories.iloc[test])
             of_known, of_new = scaled(numbers.iloc[train], numbers.iloc[test]) if numbers.shape[1] else (
                 np.empty((len(train), 0)), np.empty((len(test), 0))
             )  # fmt: skip

@@ -77,7 +77,7 @@ class Groups:
         return len(self.members)
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        place = {symbol: group for group, symbols in enumerate(self.members) for symbol in symbols}
+        place = {category: group for group, categories in enumerate(self.members) for category in categories}
         return _text(column).map(place).fillna(self.default).to_numpy(dtype=np.int64)
 
 
@@ -226,7 +226,7 @@ def _partition(grid: dict[str, Any]) -> Any:
         intervals = grid["partition"][own_missing:]
         return Intervals(np.array([upper for _, upper in intervals[:-1]], dtype=float), own_missing)
     if grid["partitionType"] == "Values":
-        return Groups([[symbol] for symbol in grid["partition"]], grid.get("defaultGroupIndex", 0))
+        return Groups([[category] for category in grid["partition"]], grid.get("defaultGroupIndex", 0))
     return Groups(grid["partition"], grid["defaultGroupIndex"])
 
 

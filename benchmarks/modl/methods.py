@@ -104,7 +104,7 @@ def _fit_columns(make: Callable[[pd.Series, np.ndarray], Any], X: pd.DataFrame, 
 def _as_numbers(column: pd.Series) -> Callable[[pd.Series], np.ndarray]:
     """What turns such a column into numbers without missing ones, learned from the training rows."""
     if not is_numeric(column):
-        ranks = {symbol: rank for rank, symbol in enumerate(_symbols(column).value_counts().index)}
+        ranks = {category: rank for rank, category in enumerate(_symbols(column).value_counts().index)}
         return lambda new: _symbols(new).map(ranks).fillna(len(ranks)).to_numpy(dtype=float)
     below = float(column.min()) - 1.0 if column.notna().any() else 0.0
     return lambda new: _filled(new, below)
@@ -141,7 +141,7 @@ def _optbinning(column: pd.Series, y: np.ndarray) -> Callable[[pd.Series], np.nd
 
         return cut
     binner = OptimalBinning(dtype="categorical").fit(_symbols(column).to_numpy(dtype=object), y)
-    groups = {str(symbol): group for group, symbols in enumerate(binner.splits) for symbol in symbols}
+    groups = {str(category): group for group, categories in enumerate(binner.splits) for category in categories}
     return lambda new: _symbols(new).map(groups).fillna(-1).to_numpy(dtype=np.int64)
 
 
@@ -175,7 +175,7 @@ class Method:
 
     fit: Callable[[pd.DataFrame, np.ndarray], Fitted]
     needs: str
-    symbols: str
+    categories: str
 
 
 METHODS = {

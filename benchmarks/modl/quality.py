@@ -53,8 +53,8 @@ def held_out(name: str, X: pd.DataFrame, y: np.ndarray, n_classes: int, split: t
     row = {"fit_s": fitted.fit_s, "cpu_s": fitted.cpu_s, "write_s": fitted.write_s, "parts": int(sizes.sum())}
     bayes = CategoricalNB(min_categories=sizes + 1).fit(seen, y[train])
     row["nb"] = _loss(y[test], bayes.predict_proba(new), bayes.classes_, n_classes)
-    symbolic = [place for place, c in enumerate(X.columns) if not is_numeric(X[c])]
-    return row | {"lgbm": _lightgbm(seen, y[train], new, y[test], symbolic, n_classes)}
+    categorical = [place for place, c in enumerate(X.columns) if not is_numeric(X[c])]
+    return row | {"lgbm": _lightgbm(seen, y[train], new, y[test], categorical, n_classes)}
 
 
 def _codes(fitted: methods.Fitted, X: pd.DataFrame, sizes: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ def _codes(fitted: methods.Fitted, X: pd.DataFrame, sizes: np.ndarray) -> np.nda
 
 
 def _lightgbm(
-    seen: np.ndarray, y: np.ndarray, new: np.ndarray, target: np.ndarray, symbolic: list[int], n_classes: int
+    seen: np.ndarray, y: np.ndarray, new: np.ndarray, target: np.ndarray, categorical: list[int], n_classes: int
 ) -> float:
     try:
         from lightgbm import LGBMClassifier
@@ -73,7 +73,7 @@ def _lightgbm(
     # at its defaults LightGBM diverges with classes of a few rows; this keeps their leaves from doing so
     model = LGBMClassifier(n_estimators=100, learning_rate=0.05, min_child_weight=1.0, n_jobs=1, verbose=-1)
     frames = [pd.DataFrame(codes, columns=[f"v{j}" for j in range(codes.shape[1])]) for codes in (seen, new)]
-    model.fit(frames[0], y, categorical_feature=[f"v{j}" for j in symbolic])
+    model.fit(frames[0], y, categorical_feature=[f"v{j}" for j in categorical])
     return _loss(target, model.predict_proba(frames[1]), model.classes_, n_classes)
 
 
@@ -151,7 +151,7 @@ def _line(name: str, own: pd.DataFrame) -> str:
         _mean(folds["lgbm"]),
         f"{first.get('fit_s', np.nan):.2f}",
         f"{first.get('cpu_s', np.nan):.2f}",
-        methods.METHODS[name].symbols + (f"; {errors.iloc[0]}" if len(errors) else ""),
+        methods.METHODS[name].categories + (f"; {errors.iloc[0]}" if len(errors) else ""),
     ]
     return "| " + " | ".join(cells) + " |"
 

@@ -33,13 +33,13 @@ def numeric_column(n_rows: int, n_classes: int) -> tuple[pd.DataFrame, np.ndarra
     return pd.DataFrame({"x": x}), _draw(shares, rng)
 
 
-def symbolic_column(n_rows: int, n_symbols: int, n_classes: int) -> tuple[pd.DataFrame, np.ndarray]:
+def symbolic_column(n_rows: int, n_categories: int, n_classes: int) -> tuple[pd.DataFrame, np.ndarray]:
     """Zipf-distributed symbols of twenty kinds."""
     rng = np.random.default_rng(0)
-    edges = np.cumsum(1 / np.arange(1, n_symbols + 1))
+    edges = np.cumsum(1 / np.arange(1, n_categories + 1))
     codes = np.searchsorted(edges / edges[-1], rng.random(n_rows))
-    kinds = rng.gamma(1.0, size=(20, n_classes))[rng.integers(0, 20, n_symbols)]
-    names = np.array([f"symbol{j}" for j in range(n_symbols)], dtype=object)
+    kinds = rng.gamma(1.0, size=(20, n_classes))[rng.integers(0, 20, n_categories)]
+    names = np.array([f"symbol{j}" for j in range(n_categories)], dtype=object)
     return pd.DataFrame({"x": pd.Series(names[codes]).astype("str")}), _draw(kinds[codes], rng)
 
 
@@ -68,23 +68,23 @@ def of_repeats(call: Callable[[], Measured], repeats: int) -> Measured:
     return tuple(statistics.median(column) for column in zip(*runs))  # type: ignore[return-value]
 
 
-def treats(name: str, *, symbolic: bool, n_classes: int) -> bool:
+def treats(name: str, *, categorical: bool, n_classes: int) -> bool:
     """Whether the method treats such a column itself."""
-    if not symbolic or methods.METHODS[name].symbols == "grouped":
+    if not categorical or methods.METHODS[name].categories == "grouped":
         return True
     return name == "optbinning" and n_classes == 2
 
 
 def large(title: str, X: pd.DataFrame, y: np.ndarray, names: list[str], repeats: int) -> None:
-    symbolic, n_classes = not methods.is_numeric(X["x"]), int(y.max()) + 1
-    unit_name, unit_call = ("np.unique", unique_of(X)) if symbolic else ("np.argsort", argsort_of(X))
+    categorical, n_classes = not methods.is_numeric(X["x"]), int(y.max()) + 1
+    unit_name, unit_call = ("np.unique", unique_of(X)) if categorical else ("np.argsort", argsort_of(X))
     unit = of_repeats(lambda: (*timed(unit_call)[1:], 0.0), repeats)
     print(f"### {title}\n")
     print(f"| | wall s | in {unit_name} | CPU s | CPU in {unit_name} | writing its file s |")
     print("| --- | --- | --- | --- | --- | --- |")
     print(f"| {unit_name} | {unit[0]:.3f} | 1 | {unit[1]:.3f} | 1 | |", flush=True)
     for name in names:
-        if not treats(name, symbolic=symbolic, n_classes=n_classes):
+        if not treats(name, categorical=categorical, n_classes=n_classes):
             print(f"| {name} | does not treat it | | | | |")
             continue
         try:
@@ -139,9 +139,9 @@ def main() -> None:
     rows = f"{args.rows:,} rows"
     for n_classes in (2, 7):
         large(f"{rows}, numeric, {n_classes} classes", *numeric_column(args.rows, n_classes), names, args.repeats)
-    for n_symbols, n_classes in ((1_000, 2), (50_000, 7)):
-        table = symbolic_column(args.rows, n_symbols, n_classes)
-        large(f"{rows}, symbolic, {n_symbols:,} symbols, {n_classes} classes", *table, names, args.repeats)
+    for n_categories, n_classes in ((1_000, 2), (50_000, 7)):
+        table = symbolic_column(args.rows, n_categories, n_classes)
+        large(f"{rows}, symbolic, {n_categories:,} symbols, {n_classes} classes", *table, names, args.repeats)
     small(names, args.repeats)
 
 

@@ -142,9 +142,9 @@ def _code(frame: pd.DataFrame, train_from: int) -> tuple[Tensor, list[int]]:
     """Codes by the symbols of the training rows, missing being a symbol like others."""
     codes, sizes = [], []
     for column in frame:
-        symbols = frame[column].astype(object).where(frame[column].notna(), "missing").astype(str)
-        vocabulary = pd.Index(sorted(symbols.iloc[train_from:].unique()))
-        codes.append(vocabulary.get_indexer(symbols))
+        categories = frame[column].astype(object).where(frame[column].notna(), "missing").astype(str)
+        vocabulary = pd.Index(sorted(categories.iloc[train_from:].unique()))
+        codes.append(vocabulary.get_indexer(categories))
         sizes.append(len(vocabulary))
     return torch.as_tensor(np.stack(codes, axis=1), dtype=torch.long), sizes
 

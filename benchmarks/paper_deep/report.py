@@ -107,7 +107,7 @@ def baselines_table(baselines: pd.DataFrame) -> str:
             classes = "-" if one.outputs == 1 else number(math.log(one.outputs), 3)
             losses = [number(one.untrained_loss, 3), number(one.constant_loss, 3)]
             rows.append([TABLES[name].title, MODELS[one.model], f"{one.rows} ({one.train_rows})", str(one.columns),
-                         str(one.symbols), classes, *losses])  # fmt: skip
+                         str(one.categories), classes, *losses])  # fmt: skip
     return table([*head, "best constant"], rows)
 
 

@@ -19,14 +19,14 @@ from sklearn.preprocessing import TargetEncoder
 from tabsym import TIWSEncoder
 
 ROWS = 1_000_000
-SYMBOLS = [10, 20, 50, 100, 200, 500, 1000, 1000, 2000, 2000, 3000, 4000, *[5000] * 6, 6120, 50000]
+CATEGORIES = [10, 20, 50, 100, 200, 500, 1000, 1000, 2000, 2000, 3000, 4000, *[5000] * 6, 6120, 50000]
 
 
 def table():
     """Columns whose symbols are of very different frequency, and a target that one of them tells something of."""
     rng = np.random.default_rng(0)
     columns = {}
-    for place, size in enumerate(SYMBOLS):
+    for place, size in enumerate(CATEGORIES):
         names = np.array([f"s{code}" for code in range(size)], dtype=object)
         codes = np.minimum((rng.random(ROWS) ** 2 * size).astype(int), size - 1)
         columns[f"c{place}"] = pd.Series(names[codes], dtype="str")

@@ -52,7 +52,7 @@ def run(task: Task, name: str, rows: int) -> pd.DataFrame:
             seconds = time.perf_counter() - start
             losses = np.bincount(held.codes, loss(held.y_new, values) * held.scored) / unit
             for code in np.flatnonzero(count):
-                records.append([0, held.symbols[code], f"{kind} {most}", count[code], losses[code], seconds])
+                records.append([0, held.categories[code], f"{kind} {most}", count[code], losses[code], seconds])
     found = pd.DataFrame(records, columns=["seed", "symbol", "model", "rows", "loss", "seconds"])
     found["seconds"] /= found.groupby("model")["seconds"].transform("size")
     return found

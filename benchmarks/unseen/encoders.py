@@ -119,10 +119,12 @@ def run(task: Task, seed: int) -> pd.DataFrame:
             values = method(held, task)
             seconds = time.perf_counter() - start
             losses = loss(held.y_new, values) * held.scored
-            by_symbol = np.bincount(held.codes, losses)
+            by_category = np.bincount(held.codes, losses)
             rows = np.bincount(held.codes, held.scored)
             for code in np.flatnonzero(rows):
-                records.append([task.name, seed, fold, held.symbols[code], name, rows[code], by_symbol[code], seconds])
+                records.append(
+                    [task.name, seed, fold, held.categories[code], name, rows[code], by_category[code], seconds]
+                )
         encoder = TIWSEncoder(cols=[task.column], target_type="continuous", cv=None).fit(held.X, held.y)
         for level in LEVELS:
             bounds = encoder.transform(held.new, return_interval=level)[1].to_numpy()
@@ -132,7 +134,16 @@ def run(task: Task, seed: int) -> pd.DataFrame:
                 first = np.argmax(held.codes == code)
                 width = bounds[first, 1] - bounds[first, 0]
                 records.append(
-                    [task.name, seed, fold, held.symbols[code], f"inside {level:.0%}", 1, float(inside[first]), width]
+                    [
+                        task.name,
+                        seed,
+                        fold,
+                        held.categories[code],
+                        f"inside {level:.0%}",
+                        1,
+                        float(inside[first]),
+                        width,
+                    ]
                 )
     columns = ["task", "seed", "fold", "symbol", "method", "rows", "loss", "seconds"]
     return pd.DataFrame(records, columns=columns)
@@ -144,12 +155,12 @@ def shares(found: pd.DataFrame) -> pd.DataFrame:
     scored = found[~found["method"].str.startswith("inside")]
     for task, one in scored.groupby("task", sort=False):
         table = one.pivot_table(index=["seed", "symbol"], columns="method", values="loss")
-        symbol = table.index.get_level_values("symbol")
+        category = table.index.get_level_values("symbol")
         gap = table["mean"] - table["oracle"]
         for name in table.columns:
             gain = table["mean"] - table[name]
             share = gain.sum() / gap.sum()
-            by = gain.groupby(symbol).sum(), gap.groupby(symbol).sum()
+            by = gain.groupby(category).sum(), gap.groupby(category).sum()
             n = len(by[0])
             left_out = (by[0].sum() - by[0]) / (by[1].sum() - by[1])
             error = np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())

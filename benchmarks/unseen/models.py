@@ -107,7 +107,7 @@ def run(task: Task, seed: int, name: str, rows: int, n_folds: int, jobs: int) ->
         for model, values in answers.items():
             losses = np.bincount(held.codes, loss(held.y_new, values) * held.scored) / unit
             for code in np.flatnonzero(count):
-                records.append([task.name, seed, fold, held.symbols[code], model, count[code], losses[code]])
+                records.append([task.name, seed, fold, held.categories[code], model, count[code], losses[code]])
     found = pd.DataFrame(records, columns=["task", "seed", "fold", "symbol", "model", "rows", "loss"])
     return found.assign(asked=f"{rows} rows, {n_folds} folds")
 

@@ -62,9 +62,9 @@ def table_1():
             words = sum(fitted.pairs.sizes) - fitted.pairs.sizes[fitted.number]
             documents = fitted.pairs.documents(fitted.number, fitted.donors)
             s = similarities(documents, unseen.documents, words, batch=True)[0]
-            chosen += fitted.symbols[int(np.argmax(s))] == "A"
-            share += s[fitted.symbols.index("A")] / s.sum() / REPEATS
-            near += fitted.symbols[int(np.argmin(fitted.between(unseen).distances[0]))] == "A"
+            chosen += fitted.categories[int(np.argmax(s))] == "A"
+            share += s[fitted.categories.index("A")] / s.sum() / REPEATS
+            near += fitted.categories[int(np.argmin(fitted.between(unseen).distances[0]))] == "A"
         print(f"| {named} | {apart} | {chosen}/{REPEATS} | {share:.3f} | {near}/{REPEATS} |", flush=True)
 
 
@@ -88,8 +88,8 @@ def table_2():
             ]
             d = fitted.between(unseen).distances[0]
             print(f"{method}, {numeric}: estimate {value:.3f}; TIWS similarity "
-                  f"{dict(zip(fitted.symbols, s.round(3).tolist(), strict=True))}; squared distance of profiles "
-                  f"{dict(zip(fitted.symbols, d.round(3).tolist(), strict=True))}")  # fmt: skip
+                  f"{dict(zip(fitted.categories, s.round(3).tolist(), strict=True))}; squared distance of profiles "
+                  f"{dict(zip(fitted.categories, d.round(3).tolist(), strict=True))}")  # fmt: skip
     numbers = X.drop(columns="Embarked").assign(Sex=X["Sex"] == "male").astype(float)
     points = ((numbers - numbers.mean()) / numbers.std()).fillna(0.0).to_numpy()
     near = NearestNeighbors(n_neighbors=5).fit(points[~new]).kneighbors(points[new], return_distance=False)

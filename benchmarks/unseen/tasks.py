@@ -65,7 +65,7 @@ class HeldOut:
     new: pd.DataFrame
     y_new: np.ndarray
     codes: np.ndarray
-    symbols: list[str]
+    categories: list[str]
     scored: np.ndarray
     rows: np.ndarray
 
@@ -88,8 +88,8 @@ def load(task: Task, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 def folds(task: Task, X: pd.DataFrame, y: np.ndarray, seed: int, n_folds: int = 5) -> Iterator[HeldOut]:
     """Every symbol is held out once, with a fifth of the others; at most as many folds as symbols."""
     rng = np.random.default_rng(seed)
-    codes, symbols = pd.factorize(X[task.column], sort=True)
-    group = rng.permutation(len(symbols)) % min(n_folds, len(symbols))
+    codes, categories = pd.factorize(X[task.column], sort=True)
+    group = rng.permutation(len(categories)) % min(n_folds, len(categories))
     for fold in range(group.max() + 1):
         out = group[codes] == fold
         new, which = np.flatnonzero(out), codes[out]
@@ -98,7 +98,7 @@ def folds(task: Task, X: pd.DataFrame, y: np.ndarray, seed: int, n_folds: int = 
         scored = np.zeros(len(new), dtype=bool)
         scored[order] = rank < MAX_SCORED
         yield HeldOut(X[~out].reset_index(drop=True), y[~out], X.iloc[new].reset_index(drop=True), y[new], which,
-                      list(symbols), scored, new)  # fmt: skip
+                      list(categories), scored, new)  # fmt: skip
 
 
 def is_classes(y: np.ndarray) -> bool:

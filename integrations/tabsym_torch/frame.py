@@ -21,7 +21,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tabsym_torch.frame needs {error.name!r}: pip install pytorch-frame") from error
 
-from tabsym.design.sources import Symbols
+from tabsym.design.sources import CategoricalSource
 from tabsym.messages import plural
 from tabsym.models.base import WideBase
 
@@ -80,7 +80,7 @@ class WideStypeEncoder(StypeEncoder):
                 "would start nothing; name the coefficients of a formula as their columns, such as shop[shop]."
             )
         for name, source in known.items():
-            if source is None or not isinstance(model.model_.spec.sources[source], Symbols):
+            if source is None or not isinstance(model.model_.spec.sources[source], CategoricalSource):
                 raise ValueError(
                     f"Column {name!r} is a number in the model, which has no coefficient for each of its values; fit "
                     "the model with it in categorical_features."

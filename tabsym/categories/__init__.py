@@ -6,8 +6,8 @@ from tabsym.categories.contingency import (
     CodedValues,
     Contingency,
     PairCounts,
+    code_categories,
     code_numbers,
-    code_symbols,
     count_pairs,
     merge_tables,
 )
@@ -23,7 +23,7 @@ __all__ = [
     "PairCounts",
     "RawCodes",
     "code_numbers",
-    "code_symbols",
+    "code_categories",
     "count_codes",
     "count_column",
     "count_pairs",

@@ -38,7 +38,7 @@ class Contingency:
     values : (B,)
         Numeric columns: float64, ascending, missing as -inf (infinite values are errors elsewhere); complex where
         float64 rounds (`tabsym.frame.columns`).
-        Symbolic columns: objects, missing as None; in the order of their text, whatever that of the rows is.
+        Categorical columns: objects, missing as None; in the order of their text, whatever that of the rows is.
     lows : (B,) or None
         Numeric columns: the least value that a row of the table stands for, `values` being the greatest.
         Equal but in a sketch.
@@ -180,10 +180,10 @@ def code_numbers(values: Numbers, measure: Measure = NUMBERS) -> CodedValues:
     return CodedValues(codes, ascending[first], True, measure)
 
 
-def code_symbols(codes: NDArray[np.integer[Any]], symbols: NDArray[Any]) -> CodedValues:
-    """A symbolic column: codes (n,) into symbols, -1 for missing."""
-    named = np.empty(len(symbols) + 1, dtype=object)
-    named[:-1], named[-1] = symbols, None
+def code_categories(codes: NDArray[np.integer[Any]], categories: NDArray[Any]) -> CodedValues:
+    """A categorical column: codes (n,) into categories, -1 for missing."""
+    named = np.empty(len(categories) + 1, dtype=object)
+    named[:-1], named[-1] = categories, None
     order = _by_text(named)  # missing stays last
     rank = np.empty(len(named), dtype=np.int64)
     rank[order] = np.arange(len(named))
@@ -219,9 +219,9 @@ def merge_tables(a: Contingency, b: Contingency) -> Contingency:
     return Contingency(values, lows, targets, counts, a.error + b.error, measure).sketched()
 
 
-def _by_text(symbols: NDArray[Any]) -> NDArray[np.int64]:
-    """Where the symbols lie in the order of their text, missing last."""
-    texts = [(symbol is None, str(symbol)) for symbol in symbols.tolist()]
+def _by_text(categories: NDArray[Any]) -> NDArray[np.int64]:
+    """Where the categories lie in the order of their text, missing last."""
+    texts = [(category is None, str(category)) for category in categories.tolist()]
     return np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
 
 
@@ -259,14 +259,14 @@ _FEW_ROWS = 20_000  # below, threads cost more than they save
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Rows, or sums of their weights, by the symbols of two columns.
+    """Rows, or sums of their weights, by the categories of two columns.
 
     Attributes
     ----------
     sizes : tuple of int
-        Symbols of each column.
+        Categories of each column.
     blocks : dict of (int, int) -> csr_array
-        By the numbers of two columns, the lower first: (symbols of the first, symbols of the second).
+        By the numbers of two columns, the lower first: (categories of the first, categories of the second).
     """
 
     sizes: tuple[int, ...]
@@ -295,26 +295,26 @@ class PairCounts:
         """Distinct pairs that occur."""
         return sum(block.nnz for block in self.blocks.values())
 
-    def documents(self, column: int, symbols: NDArray[Any] | None = None) -> sparse.csr_array:
-        """Counts (symbols, words of all columns) of the rows of each symbol of a column, of all symbols if None.
+    def documents(self, column: int, categories: NDArray[Any] | None = None) -> sparse.csr_array:
+        """Counts (categories, words of all columns) of the rows of each category of a column, of all if None.
 
         The column's own words stay empty.
         """
         parts = []
-        n = self.sizes[column] if symbols is None else len(symbols)
+        n = self.sizes[column] if categories is None else len(categories)
         for other, size in enumerate(self.sizes):
             if (column, other) in self.blocks:
                 block = self.blocks[column, other]
-                parts.append(block if symbols is None else block[symbols])
+                parts.append(block if categories is None else block[categories])
             elif (other, column) in self.blocks:
                 block = self.blocks[other, column]
-                parts.append((block if symbols is None else block[:, symbols]).T.tocsr())
+                parts.append((block if categories is None else block[:, categories]).T.tocsr())
             else:
                 parts.append(sparse.csr_array((n, size)))
         return sparse.hstack(parts, format="csr")
 
     def totals(self, column: int) -> Floats:
-        """Counts (words of all columns,) in the rows that have a symbol of this column; its own words' are 0."""
+        """Counts (words of all columns,) in the rows that have a category of this column; its own words' are 0."""
         parts = []
         for other, size in enumerate(self.sizes):
             if (column, other) in self.blocks:
@@ -326,7 +326,7 @@ class PairCounts:
         return np.concatenate(parts).astype(np.float64)
 
     def grown(self, sizes: Sequence[int], renumber: Sequence[NDArray[np.int64]]) -> PairCounts:
-        """The same counts under other codes: `renumber[j]` (symbols,) of column j, which then has `sizes[j]`."""
+        """The same counts under other codes: `renumber[j]` (categories,) of column j, which then has `sizes[j]`."""
         blocks = {}
         for (left, right), block in self.blocks.items():
             cells = block.tocoo()
@@ -353,7 +353,7 @@ def count_pairs(
     columns : sequence of (n,)
         Codes; a row whose code is below 0 is in no pair of that column.
     sizes : sequence of int
-        Symbols of each column.
+        Categories of each column.
     weight : (n,), optional
         Of the rows, above 0.
     wanted : sequence of int, optional

@@ -102,7 +102,7 @@ def count_codes(codes, n_entries):
 
 @kernel
 def count_column(codes, counts):
-    """Add to counts (n_symbols,) how often each symbol occurs in a code column."""
+    """Add to counts (n_categories,) how often each category occurs in a code column."""
     for i in range(len(codes)):
         if codes[i] >= 0:
             counts[unsigned(codes[i])] += 1
@@ -139,9 +139,9 @@ def take_numbers(numbers, at, out):
 
 
 @allocating_kernel
-def mark_used(codes, n_symbols):
-    """Whether each symbol occurs in a code column (n_symbols,)."""
-    used = np.zeros(n_symbols, np.bool_)
+def mark_used(codes, n_categories):
+    """Whether each category occurs in a code column (n_categories,)."""
+    used = np.zeros(n_categories, np.bool_)
     for i in range(len(codes)):
         if codes[i] >= 0:
             used[codes[i]] = True

@@ -45,7 +45,10 @@ _INSTALL = {
     "catboost": "tabsym[catboost]",
     "category_encoders": "tabsym[compare]",
 }
-FORMER_NAMES = {"certainty": "uncertainty", "alphabet": "vocabulary", "alphabets_": "vocabularies_"}
+FORMER_NAMES = {
+    "alphabet": "vocabulary", "alphabets_": "vocabularies_", "certainty": "uncertainty", "symbolic": "categorical",
+    "symbols": "categories",
+}  # fmt: skip
 """Attributes of fitted objects by their names in files of the first 0.1.0, and today's."""
 _SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
 
@@ -455,13 +458,13 @@ def _fits_jitter_tree(tree: Any) -> bool:
     positions = tree.pointer
     return (
         all(array.shape == (n,) for array in by_node)
-        and all(array.dtype.kind == "i" for array in (tree.feature, tree.left, tree.right, positions, tree.symbols))
+        and all(array.dtype.kind == "i" for array in (tree.feature, tree.left, tree.right, positions, tree.categories))
         and tree.value.ndim == 2
         and len(tree.value) == n
         and positions.shape == (n + 1,)
         and positions[0] == 0
         and bool((np.diff(positions) >= 0).all())
-        and tree.symbols.shape == tree.to_left.shape == (positions[-1],)
+        and tree.categories.shape == tree.to_left.shape == (positions[-1],)
         and _is_tree(inner, tree.left[inner], tree.right[inner], n)
     )
 

@@ -1,4 +1,4 @@
-"""Any dataframe -> named columns, symbolic or numeric; the one place that checks user input."""
+"""Any dataframe -> named columns, categorical or numeric; the one place that checks user input."""
 
 from tabsym.frame.columns import (
     Column,
@@ -6,6 +6,7 @@ from tabsym.frame.columns import (
     Numbers,
     Table,
     TableEstimator,
+    categorical_columns,
     exact_number,
     exact_parts,
     exact_values,
@@ -14,7 +15,6 @@ from tabsym.frame.columns import (
     nanoseconds_of,
     remember_features,
     select_features,
-    symbolic_columns,
     with_rests,
 )
 from tabsym.frame.dtypes import StoredType, frame_of, library_of_frame, restored, restored_column, type_of

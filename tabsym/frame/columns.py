@@ -53,9 +53,9 @@ _NANOSECONDS = PER_DAY["ns"]
 class Kind(StrEnum):
     """What the values of a column are, as far as their type determines it: a guess that fit makes."""
 
-    SYMBOLIC = "symbolic"
+    CATEGORICAL = "categorical"
     NUMERIC = "numeric"
-    BOOLEAN = "boolean"  # a number to encoders (left alone) where none is missing, a symbol to wide models
+    BOOLEAN = "boolean"  # a number to encoders (left alone) where none is missing, a category to wide models
 
 
 @dataclass(frozen=True)
@@ -140,14 +140,14 @@ class Column:
     @property
     def is_empty(self) -> bool:
         """Whether all values are missing, whatever the type: then the type is not reliable either."""
-        if self.kind is Kind.SYMBOLIC:
+        if self.kind is Kind.CATEGORICAL:
             return bool(self.series.is_null().all())
         return bool(np.isnan(to_numbers(self.stored, self.name)).all())
 
     @property
     def holds_text(self) -> bool:
         """Whether the values are text, by type or, of objects and categories, by the first one."""
-        if self.kind is not Kind.SYMBOLIC:
+        if self.kind is not Kind.CATEGORICAL:
             return False
         if isinstance(self.series.dtype, (nw.String, nw.Enum)):
             return True
@@ -156,7 +156,7 @@ class Column:
 
     def as_numbers(self) -> Column:
         """A column that held numbers in fit: where all its values are missing now, its type may not say so."""
-        is_numeric = self.kind is not Kind.SYMBOLIC or not self.is_empty
+        is_numeric = self.kind is not Kind.CATEGORICAL or not self.is_empty
         return self if is_numeric else Column(self.name, Kind.NUMERIC, self.series)
 
     @property
@@ -418,10 +418,10 @@ def _listed(names: list[str]) -> list[str]:
     return [*lines, "- ..."] if len(names) > 5 else lines
 
 
-def symbolic_columns(
+def categorical_columns(
     table: Table, cols: Any, *, booleans: bool, whole: bool = True, option: str = "cols"
 ) -> list[Column]:
-    """The columns to treat as symbols: those named in `cols`, or by kind where that is None.
+    """The columns to treat as categories: those named in `cols`, or by kind where that is None.
 
     Without `cols` a boolean column with missing values is one, in every library: pandas makes objects of it. So is a
     column without any value, whose type is no guide to what comes later.
@@ -432,14 +432,14 @@ def symbolic_columns(
         Positions count where the table has no names of its own (arrays). "all" is every column, also
         where one of them is called so: ``["all"]`` is that one.
     booleans : bool
-        Whether, without `cols`, boolean columns are symbols that have no missing values.
+        Whether, without `cols`, boolean columns are categories that have no missing values.
     whole : bool
         False: the table is a piece of a longer one, in which a column may have values yet.
     option : str
         What the user calls `cols`, in messages.
     """
     if cols is None:
-        return [column for column in table.columns if _is_symbolic(column, booleans, whole)]
+        return [column for column in table.columns if _is_categorical(column, booleans, whole)]
     if isinstance(cols, str) and cols == "all":
         return list(table.columns)
     listed = [cols] if np.isscalar(cols) else cols
@@ -452,10 +452,10 @@ def symbolic_columns(
     return [column for column in table.columns if column.name in wanted]
 
 
-def _is_symbolic(column: Column, booleans: bool, whole: bool) -> bool:
+def _is_categorical(column: Column, booleans: bool, whole: bool) -> bool:
     if column.kind is Kind.BOOLEAN:
         return booleans or bool(column.missing.any())
-    return column.kind is Kind.SYMBOLIC or (whole and column.is_empty)
+    return column.kind is Kind.CATEGORICAL or (whole and column.is_empty)
 
 
 def _resolve(table: Table, col: Any, option: str) -> str:

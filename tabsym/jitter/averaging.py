@@ -98,14 +98,14 @@ def road_of(model: Any) -> Road:
     return "model" if is_native or not any(library(part) == "xgboost" for part in _parts(model)) else "missing"
 
 
-def placeholder(symbols: Sequence[Any], road: Road) -> Any:
+def placeholder(categories: Sequence[Any], road: Road) -> Any:
     """A category that none of these is; None, a missing value, on the road of that name and where none can be made."""
     if road == "missing":
         return None
-    present = [symbol for symbol in symbols if symbol is not None]
-    if all(isinstance(symbol, str) for symbol in present):
+    present = [category for category in categories if category is not None]
+    if all(isinstance(category, str) for category in present):
         return unused_word(set(present), "(never seen)")
-    if all(isinstance(symbol, (int, float, np.number)) and not isinstance(symbol, bool) for symbol in present):
+    if all(isinstance(category, (int, float, np.number)) and not isinstance(category, bool) for category in present):
         return type(present[0])(max(present) + 1)
     return None
 
@@ -191,8 +191,8 @@ def averaged(chunks: Iterable[Chunk], ask: Callable[[Any, Any], Any], n_rows: in
     """
     first: Floats | None = None
     known = 0
-    for rows, symbols, weights in chunks:
-        values = np.asarray(ask(rows, symbols), dtype=np.float64)
+    for rows, categories, weights in chunks:
+        values = np.asarray(ask(rows, categories), dtype=np.float64)
         if first is None:
             first, sums, squares = (np.zeros((n_rows, *values.shape[1:])) for _ in range(3))
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
@@ -277,7 +277,7 @@ class Batch:
         table = match_features(encoder, read_table(X, caller=CALLER, allow_empty=True))
         unseen = {name: encoder.unseen_rows(table, name) for name, treat in treatments.items() if treat.used != "model"}
         numbers = {name: encoder.columns_[name].fitted.number for name in unseen}
-        known = {numbers[name]: set(encoder.columns_[name].fitted.symbols) for name in unseen}
+        known = {numbers[name]: set(encoder.columns_[name].fitted.categories) for name in unseen}
         given = source_of(X, table)
         source = without_strange_levels(given, known)
         hit = {name: one for name, one in unseen.items() if len(one.rows)}
@@ -287,10 +287,10 @@ class Batch:
             fitted, treat = encoder.columns_[name].fitted, treatments[name]
             document = np.full(len(rows), -1, dtype=np.int64)
             document[np.searchsorted(rows, one.rows)] = one.which
-            symbols = [None] if treat.used == "missing" else fitted.donor_symbols
-            columns.append(longer(given, numbers[name], table[name], symbols, known[numbers[name]]))
+            categories = [None] if treat.used == "missing" else fitted.donor_categories
+            columns.append(longer(given, numbers[name], table[name], categories, known[numbers[name]]))
             unknown.append(UnknownValues(document, _weigher(fitted, one.unseen, treat)))
-            most = max(most, len(symbols))
+            most = max(most, len(categories))
         return cls(X if source is given else source, source, len(table), rows, columns, unknown, most)
 
     # -- asking -------------------------------------------------------------------------------
@@ -303,9 +303,9 @@ class Batch:
             return None
         return ask(take_rows(self.source, np.setdiff1d(np.arange(self.n_rows), self.rows)))
 
-    def frame(self, rows: Any, symbols: list[Any]) -> Any:
+    def frame(self, rows: Any, categories: list[Any]) -> Any:
         """Rows, by their number among those with unknown values, with donors by number."""
-        return replaced(self.source, self.rows[rows], self.columns, symbols)
+        return replaced(self.source, self.rows[rows], self.columns, categories)
 
     def first_rows(self) -> Any:
         """A few of the rows with unknown values, each with a donor: a model's link is found by them."""
@@ -315,12 +315,12 @@ class Batch:
     def spread(self, chunks: Iterable[Chunk], ask: Ask, link: Link | None) -> Spread:
         """Moments of the answers over donors; with a link of the mean score, and of what the link makes of each."""
         if link is None:
-            return averaged(chunks, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
+            return averaged(chunks, lambda rows, categories: ask(self.frame(rows, categories)), len(self.rows))
         shape: tuple[int, ...] = ()
 
-        def both(rows: Any, symbols: list[Any]) -> Floats:
+        def both(rows: Any, categories: list[Any]) -> Floats:
             nonlocal shape
-            scores = np.asarray(ask(self.frame(rows, symbols)), dtype=np.float64)
+            scores = np.asarray(ask(self.frame(rows, categories)), dtype=np.float64)
             shape, made = scores.shape[1:], link(scores)
             return np.concatenate([scores.reshape(len(scores), -1), made.reshape(len(scores), -1)], axis=1)
 

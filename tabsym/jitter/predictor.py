@@ -321,10 +321,10 @@ class JitterPredictor(BaseEstimator):
         fitted, unseen = encoder.columns_[column].fitted, encoder.unseen_rows(table, column).unseen
         records = []
         kept = kept_donors(fitted.weights(unseen, rule=treated[column].rule), self.max_donors)
-        for symbol, (positions, shares) in zip(unseen.symbols, kept, strict=True):
+        for category, (positions, shares) in zip(unseen.categories, kept, strict=True):
             for position, share in zip(positions[:n_donors], shares[:n_donors], strict=True):
                 donor = fitted.donors[position]
-                records.append([symbol, fitted.symbols[donor], share, fitted.sums.rows[donor]])
+                records.append([category, fitted.categories[donor], share, fitted.sums.rows[donor]])
         return pd.DataFrame(records, columns=labels)
 
     def describe(self) -> pd.DataFrame:
@@ -639,8 +639,8 @@ def _chosen(geometry: Geometry, positions: Indices, rules: list[DonorRule]) -> I
 def _with_donors(fitted: FittedColumn, sample: CalibrationSample, ask: Ask, chosen: Indices) -> Floats:
     """What the model says of each row with each donor: (n, k, ...)."""
     name = sample.table.names[fitted.number]
-    symbols = fitted.donor_symbols
-    column = longer(sample.source, fitted.number, sample.table[name], symbols, set(fitted.symbols))
+    categories = fitted.donor_categories
+    column = longer(sample.source, fitted.number, sample.table[name], categories, set(fitted.categories))
     rows, donors = np.repeat(sample.rows, chosen.shape[1]), chosen.ravel()
     parts = [slice(first, first + CHUNK) for first in range(0, len(rows), CHUNK)]
     answers = [np.asarray(ask(replaced(sample.source, rows[part], [column], [donors[part]]))) for part in parts]
@@ -651,9 +651,9 @@ def _with_donors(fitted: FittedColumn, sample: CalibrationSample, ask: Ask, chos
 def _default(fitted: FittedColumn, sample: CalibrationSample, model: Asking) -> Floats | None:
     """Losses of the model's own treatment of an unknown category; None where it refuses one."""
     name = sample.table.names[fitted.number]
-    symbol = placeholder(fitted.symbols, model.road)
-    known = set(fitted.symbols) | {symbol}
-    column = longer(sample.source, fitted.number, sample.table[name], [symbol], known)
+    category = placeholder(fitted.categories, model.road)
+    known = set(fitted.categories) | {category}
+    column = longer(sample.source, fitted.number, sample.table[name], [category], known)
     frame = replaced(sample.source, sample.rows, [column], [np.zeros(len(sample.rows), dtype=np.int64)])
     try:
         scores = np.asarray(model.ask(frame), dtype=np.float64)
@@ -695,7 +695,7 @@ def calibrated(
             "Every row has an unknown category or weight 0; calibrate on rows with categories of the training data."
         )
     known = {
-        encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.symbols) for name in encoder.columns_
+        encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.categories) for name in encoder.columns_
     }
     source = without_strange_levels(source_of(X, table), known)
     asking = _asking(model, average, losses, take_rows(source, rows[:ROWS_FOR_LINK]))
@@ -723,8 +723,8 @@ def _stratified(rows: Indices, losses: Losses, codes: Indices, n_rows: int, rand
     """Some of the rows, evenly from all classes and categories (of numbers: from all categories, small and large)."""
     if len(rows) <= n_rows:
         return rows
-    target, symbol, tie = losses.target[rows], codes[rows], random.permutation(len(rows))
+    target, category, tie = losses.target[rows], codes[rows], random.permutation(len(rows))
     by_class = losses.name == "log_loss"
-    order = np.lexsort((tie, symbol, target) if by_class else (tie, target, symbol))
+    order = np.lexsort((tie, category, target) if by_class else (tie, target, category))
     at = ((np.arange(n_rows) + random.random_sample()) * len(rows) / n_rows).astype(np.int64)
     return np.sort(rows[order[at]])

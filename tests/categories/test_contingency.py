@@ -6,13 +6,13 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from tabsym.categories import code_numbers, code_symbols, contingency, encode_column, merge_tables
+from tabsym.categories import code_categories, code_numbers, contingency, encode_column, merge_tables
 from tabsym.frame import read_table
 
 RNG = np.random.default_rng(0)
 N = 400
 NUMBERS = np.where(RNG.random(N) < 0.1, np.nan, RNG.integers(0, 60, N) / 4)
-SYMBOLS = [None if RNG.random() < 0.1 else f"s{RNG.integers(0, 50)}" for _ in range(N)]
+CATEGORIES = [None if RNG.random() < 0.1 else f"s{RNG.integers(0, 50)}" for _ in range(N)]
 ROWS = np.flatnonzero(RNG.random(N) < 0.3)
 WHOLE = RNG.integers(1, 5, N).astype(float)
 FRACTIONS = RNG.random(N) + 1e-9
@@ -22,8 +22,8 @@ def coded(kind, rows=slice(None)):
     if kind == "numbers":
         return code_numbers(NUMBERS[rows])
     frame = pd.DataFrame if kind == "pandas" else pl.DataFrame
-    found = encode_column(read_table(frame({"s": np.array(SYMBOLS, dtype=object)[rows].tolist()}))["s"])
-    return code_symbols(found.codes, found.symbols)
+    found = encode_column(read_table(frame({"s": np.array(CATEGORIES, dtype=object)[rows].tolist()}))["s"])
+    return code_categories(found.codes, found.categories)
 
 
 def dense(table):
@@ -60,7 +60,7 @@ def test_counts_by_hand():
     assert table.values.tolist() == [-np.inf, 1.0, 2.0]
     assert table.counts.tolist() == [[0, 1], [0, 1], [1, 1]]
     codes = np.array([1, -1, 0, 1])
-    table = code_symbols(codes, np.array(["b", "a"], dtype=object)).count(np.array([0, 1, 1, 1]), np.array([5, 7]))
+    table = code_categories(codes, np.array(["b", "a"], dtype=object)).count(np.array([0, 1, 1, 1]), np.array([5, 7]))
     assert table.values.tolist() == ["a", "b", None]
     assert table.counts.tolist() == [[1, 1], [0, 1], [0, 1]]
 

@@ -20,13 +20,13 @@ from tabsym.compare.table.prepare import prepare
 KINDS = ("categories", "number", "boolean", "moments")
 
 
-def learn(values, symbolic=(), notes=None):
-    return learn_features(pd.DataFrame({"c": values}), list(symbolic), [] if notes is None else notes)
+def learn(values, categorical=(), notes=None):
+    return learn_features(pd.DataFrame({"c": values}), list(categorical), [] if notes is None else notes)
 
 
-def applied(trained_on, later, symbolic=()):
+def applied(trained_on, later, categorical=()):
     """The columns that later rows give, missing values as None."""
-    frame = learn(trained_on, symbolic).apply(pd.DataFrame({"c": later}))
+    frame = learn(trained_on, categorical).apply(pd.DataFrame({"c": later}))
     return {name: [None if pd.isna(value) else value for value in frame[name].tolist()] for name in frame.columns}
 
 

@@ -82,13 +82,13 @@ def test_random_keys_do_not_predict(encoder):
 @pytest.mark.parametrize("target", ["binary", "multiclass", "continuous"])
 def test_as_scikit_learns_own_target_encoder(target):
     y = {"binary": Y, "multiclass": np.digitize(SCORE, [-1, 1]), "continuous": SCORE.to_numpy()}[target]
-    symbols = X[["a", "b"]]
+    categories = X[["a", "b"]]
     with warnings.catch_warnings():  # how it takes its folds differs between versions
         warnings.simplefilter("ignore", FutureWarning)
-        theirs = TargetEncoder(cv=4, shuffle=True, random_state=3).fit_transform(symbols, y)
+        theirs = TargetEncoder(cv=4, shuffle=True, random_state=3).fit_transform(categories, y)
     folds = (KFold if target == "continuous" else StratifiedKFold)(4, shuffle=True, random_state=3)
-    for cv, seed in ((4, 3), (folds, None), (list(folds.split(symbols, y)), None)):
-        ours = CrossFit(TargetEncoder(), cv=cv, random_state=seed).fit_transform(symbols, y)
+    for cv, seed in ((4, 3), (folds, None), (list(folds.split(categories, y)), None)):
+        ours = CrossFit(TargetEncoder(), cv=cv, random_state=seed).fit_transform(categories, y)
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
@@ -364,11 +364,11 @@ def test_sample_weight():
 
 def test_set_output_and_names():
     cross = CrossFit(TargetEncoder(), random_state=0)
-    symbols = X[["a", "b"]]
-    out = cross.set_output(transform="polars").fit_transform(symbols, Y)
+    categories = X[["a", "b"]]
+    out = cross.set_output(transform="polars").fit_transform(categories, Y)
     assert isinstance(out, pl.DataFrame)
     assert out.columns == ["a", "b"] == cross.get_feature_names_out().tolist()
-    assert isinstance(cross.set_output(transform="pandas").fit_transform(symbols.to_numpy(), Y), pd.DataFrame)
+    assert isinstance(cross.set_output(transform="pandas").fit_transform(categories.to_numpy(), Y), pd.DataFrame)
     wide = CrossFit(CE.TargetEncoder(), random_state=0).set_output(transform="pandas")
     assert wide.fit_transform(pl.DataFrame({"a": X["a"].tolist()}), Y).columns.tolist() == ["a"]
     multi = CrossFit(WideEncoder(random_state=0)).fit(X, np.digitize(SCORE, [-1, 1]))
@@ -412,10 +412,10 @@ def test_in_pipelines_searches_pickles():
 
 def test_folds_that_would_leak_or_share_rows():
     half = np.arange(N) < N // 2
-    symbols = X[["a"]]
+    categories = X[["a"]]
 
     def fit_with(cv, y=Y):
-        return CrossFit(TargetEncoder(), cv=cv).fit_transform(symbols, y)
+        return CrossFit(TargetEncoder(), cv=cv).fit_transform(categories, y)
 
     assert fit_with([(half, ~half), (~half, half)]).shape == (N, 1)  # masks are fine
     with pytest.raises(ValueError, match=r"row 0 out 2 times \(600 such rows\).*such as KFold"):

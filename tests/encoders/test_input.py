@@ -79,8 +79,8 @@ def test_cols_is_a_position_of_an_array(estimator):
 def test_categorical_features_of_wide_models(estimator, frame):
     X = frame(COLUMNS)
     estimator = clone(estimator)
-    symbols = estimator.set_params(categorical_features="all").fit(X, Y).coefs_["n"].index
-    assert sorted(symbols) == sorted(set(COLUMNS["n"]))
+    categories = estimator.set_params(categorical_features="all").fit(X, Y).coefs_["n"].index
+    assert sorted(categories) == sorted(set(COLUMNS["n"]))
     one = X[["city", "n"]] if frame is pd.DataFrame else X.select("city", "n")
     estimator.set_params(categorical_features=["city"])
     by_dtype = clone(estimator).set_params(categorical_features="from_dtype").fit(one, Y)

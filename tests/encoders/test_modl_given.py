@@ -83,17 +83,17 @@ def test_own_groups_have_the_cost_of_the_criterion(criterion):
         assert one.partition.null_cost == pytest.approx(null, rel=1e-12)
 
 
-@pytest.mark.parametrize("symbolic", [False, True])
-def test_own_parts_beside_numbers_get_the_best_intervals_of_the_target(symbolic):
+@pytest.mark.parametrize("categorical", [False, True])
+def test_own_parts_beside_numbers_get_the_best_intervals_of_the_target(categorical):
     for seed in range(3):
         x, y, counts = small(seed, values=6, classes=6)
         parts = [0, 0, 1, 1, 1, 2]
         target = y + 0.5
-        values = np.array(list("abcdef"))[x.astype(int)] if symbolic else x
-        own = [["a", "b"], ["c", "d", "e"], ["f"]] if symbolic else [1.5, 4.5]
+        values = np.array(list("abcdef"))[x.astype(int)] if categorical else x
+        own = [["a", "b"], ["c", "d", "e"], ["f"]] if categorical else [1.5, 4.5]
         one = fit(values, target, splits={"x": own}, target_type="continuous").partitions_["x"]
-        given = parts if symbolic else [2, 5, 6]
-        costs = [naive.grid_cost(counts, given, ends, symbolic) for ends in naive.all_ends(6)]
+        given = parts if categorical else [2, 5, 6]
+        costs = [naive.grid_cost(counts, given, ends, categorical) for ends in naive.all_ends(6)]
         assert one.partition.cost == pytest.approx(min(costs), rel=1e-12)
         means = [target[np.isin(x, np.flatnonzero(np.array(parts) == part))].mean() for part in range(3)]
         np.testing.assert_allclose(one.target.means, means)

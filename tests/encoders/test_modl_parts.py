@@ -75,13 +75,13 @@ def test_unknown_categories():
 
 
 def test_categories_are_matched_by_value():
-    symbols = X["g"].astype("category")
-    encoder = MODLEncoder().fit(X[["x"]].assign(g=symbols), Y)
+    categories = X["g"].astype("category")
+    encoder = MODLEncoder().fit(X[["x"]].assign(g=categories), Y)
     expected = encoder.transform(X)
     other = X.assign(g=X["g"].astype(pd.CategoricalDtype(list("hgfedcba"))))
     pd.testing.assert_frame_equal(encoder.transform(other), expected)
     same_parts(encoder, MODLEncoder().fit(X, Y))
-    unused = MODLEncoder().fit(X.assign(g=symbols.cat.add_categories(["zz"])), Y)
+    unused = MODLEncoder().fit(X.assign(g=categories.cat.add_categories(["zz"])), Y)
     same_parts(unused, encoder)
     with pytest.raises(TypeError, match="Column 'g' held text in fit and holds numbers now"):
         encoder.transform(X.assign(g=pd.Series([1, 2] * (N // 2)).astype("category")))

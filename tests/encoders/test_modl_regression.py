@@ -139,21 +139,21 @@ KHIOPS = [
 ]
 
 
-def random_table(rng, *, symbolic):
+def random_table(rng, *, categorical):
     """Counts by source and target value, at most 6 by 6 (some of 7 symbols), from noise to a clear signal."""
-    n_sources = rng.integers(2, 8 if symbolic and rng.random() < 0.1 else 7)
+    n_sources = rng.integers(2, 8 if categorical and rng.random() < 0.1 else 7)
     n_targets = rng.integers(2, 7)
     table = rng.poisson(rng.choice([0.3, 1, 3, 10]), (n_sources, n_targets))
     kind = rng.integers(4)
     strength = rng.choice([2, 5, 15, 40])
     if kind == 1:  # a line, or for symbols a line in no order
         places = np.arange(n_sources) * n_targets // n_sources
-        if symbolic:
+        if categorical:
             places = rng.permutation(places)
         table[np.arange(n_sources), places] += strength
     elif kind == 2:  # two levels
         low = np.arange(n_sources) < rng.integers(1, n_sources)
-        if symbolic:
+        if categorical:
             low = rng.permutation(low)
         cut = rng.integers(1, n_targets)
         table[np.ix_(low, np.arange(cut))] += strength
@@ -162,40 +162,40 @@ def random_table(rng, *, symbolic):
         table[n_sources // 2 :, [0, -1]] += strength
         table[: n_sources // 2, n_targets // 2] += strength
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    return table if table.size and table.sum() > 2 else random_table(rng, symbolic=symbolic)
+    return table if table.size and table.sum() > 2 else random_table(rng, categorical=categorical)
 
 
-def fitted(table, *, symbolic):
+def fitted(table, *, categorical):
     """Our cost, and the parts of the source and ends of the target's intervals that it is for."""
     source, target = np.nonzero(table)
     times = table[source, target]
     source, target = np.repeat(source, times), np.repeat(target, times)
-    X = pd.DataFrame({"x": [f"s{value}" for value in source] if symbolic else source})
+    X = pd.DataFrame({"x": [f"s{value}" for value in source] if categorical else source})
     encoder = MODLEncoder(target_type="continuous", n_candidates=1).fit(X, target * 1.5)
     part = np.zeros(len(table), dtype=int)
     part[source] = encoder.transform(X)["x"].cat.codes
     bounds = np.asarray(encoder.partitions_["x"].target.bounds)
     ends = [*np.searchsorted(np.arange(table.shape[1]) * 1.5, bounds).tolist(), table.shape[1]]
-    if not symbolic:
+    if not categorical:
         part = np.append(np.flatnonzero(np.diff(part)) + 1, len(table))
     return encoder.costs_["x"], part.tolist(), ends
 
 
-@pytest.mark.parametrize("symbolic", [False, True])
-def test_the_oracle_searches_every_grid(symbolic):
+@pytest.mark.parametrize("categorical", [False, True])
+def test_the_oracle_searches_every_grid(categorical):
     rng = np.random.default_rng(1)
-    sources = naive_modl.all_labels if symbolic else naive_modl.all_ends
+    sources = naive_modl.all_labels if categorical else naive_modl.all_ends
     for _ in range(10):
-        table = random_table(rng, symbolic=symbolic)[:4, :4]
+        table = random_table(rng, categorical=categorical)[:4, :4]
         table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
         costs = [
-            naive_modl.grid_cost(table, one, ends, symbolic)
+            naive_modl.grid_cost(table, one, ends, categorical)
             for one in sources(len(table))
             for ends in naive_modl.all_ends(table.shape[1])
         ]
-        cost, parts, ends = naive_modl.best_grid(table, symbolic)
+        cost, parts, ends = naive_modl.best_grid(table, categorical)
         assert cost == pytest.approx(min(costs), rel=1e-12)
-        assert naive_modl.grid_cost(table, parts, ends, symbolic) == pytest.approx(cost, rel=1e-12)
+        assert naive_modl.grid_cost(table, parts, ends, categorical) == pytest.approx(cost, rel=1e-12)
 
 
 @pytest.mark.parametrize("record", KHIOPS)
@@ -204,24 +204,24 @@ def test_the_oracle_counts_as_khiops_does(record):
     assert cost == pytest.approx(record["cost"], abs=1.1e-3)
 
 
-@pytest.mark.parametrize("symbolic", [False, True])
-def test_costs_are_those_of_the_grids_returned(symbolic):
+@pytest.mark.parametrize("categorical", [False, True])
+def test_costs_are_those_of_the_grids_returned(categorical):
     rng = np.random.default_rng(2)
     for _ in range(40):
-        table = random_table(rng, symbolic=symbolic)
-        cost, parts, ends = fitted(table, symbolic=symbolic)
-        assert naive_modl.grid_cost(table, parts, ends, symbolic) == pytest.approx(cost, abs=1e-5)
+        table = random_table(rng, categorical=categorical)
+        cost, parts, ends = fitted(table, categorical=categorical)
+        assert naive_modl.grid_cost(table, parts, ends, categorical) == pytest.approx(cost, abs=1e-5)
 
 
-@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("categorical", [False, True])
 @pytest.mark.slow
-def test_grids_are_optimal(symbolic):
+def test_grids_are_optimal(categorical):
     rng = np.random.default_rng(3)
     misses = []
     for number in range(TABLES // 2):
-        table = random_table(rng, symbolic=symbolic)
-        cost, _, _ = fitted(table, symbolic=symbolic)
-        best, parts, ends = naive_modl.best_grid(table, symbolic)
+        table = random_table(rng, categorical=categorical)
+        cost, _, _ = fitted(table, categorical=categorical)
+        best, parts, ends = naive_modl.best_grid(table, categorical)
         assert cost > best * (1 - 1e-6), (number, table.tolist(), "below the optimum")
         if cost > best * (1 + CLOSE):
             misses.append((number, round(cost / best - 1, 5), parts, ends))

@@ -78,7 +78,7 @@ def test_objects_that_are_numbers_are_numbers(make, values, numbers):
     assert read(fitted, make(values)) == numbers
 
 
-SYMBOLS = {
+CATEGORIES = {
     "text": ["u", "v", "u", None],
     "bytes": [b"u", b"\xff", b"u", None],
     "times": [datetime.time(1), datetime.time(2), datetime.time(1), None],
@@ -87,7 +87,7 @@ SYMBOLS = {
 }
 
 
-@pytest.mark.parametrize("values", SYMBOLS.values(), ids=SYMBOLS)
+@pytest.mark.parametrize("values", CATEGORIES.values(), ids=CATEGORIES)
 @pytest.mark.parametrize("fit", [*OBJECTS[:2], of_categories])
 @pytest.mark.parametrize("now", [*OBJECTS[:2], of_categories])
 def test_objects_that_are_symbols_are_symbols(fit, now, values):
@@ -217,12 +217,12 @@ def test_mixtures_in_categories_are_refused(values):
 
 
 def test_another_meaning_than_in_fit_is_refused():
-    numbers, symbols = NativeCategories().fit(of_objects([1, 2])), NativeCategories().fit(of_objects(["1", "2"]))
+    numbers, categories = NativeCategories().fit(of_objects([1, 2])), NativeCategories().fit(of_objects(["1", "2"]))
     with pytest.raises(ValueError, match="Column 'c' holds text where numbers are needed"):
         numbers.transform(of_objects(["1", "2"]))
     for make in (of_objects, in_polars, of_categories):
         with pytest.raises(TypeError, match=r"Column 'c' held text in fit and holds numbers now.*convert it"):
-            symbols.transform(make([1, 2]))
+            categories.transform(make([1, 2]))
 
 
 DATES = [

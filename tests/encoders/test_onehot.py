@@ -174,8 +174,8 @@ def test_permuting_rows_permutes_the_output(values, random):
     np.testing.assert_array_equal(encoder.transform(shuffled), encoder.transform(X).iloc[order])
     again = OneHotEncoder(use_cat_names=True).fit(shuffled).transform(shuffled)
     assert set(again.columns) == set(encoder.transform(X).columns)
-    codes, symbols = naive.factorize(values)
-    want = np.eye(len(symbols), dtype=int)[codes]
+    codes, categories = naive.factorize(values)
+    want = np.eye(len(categories), dtype=int)[codes]
     np.testing.assert_array_equal(encoder.transform(X).to_numpy(), want)
 
 

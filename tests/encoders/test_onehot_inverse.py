@@ -127,8 +127,8 @@ def test_objects_of_dates_come_back_of_days():
         assert pd.isna(back[1])
 
 
-SYMBOLS = 4_000
-ROWS = pd.DataFrame({"a": [f"s{i:04d}" for i in range(SYMBOLS)] * 3, "n": 1.5})
+CATEGORIES = 4_000
+ROWS = pd.DataFrame({"a": [f"s{i:04d}" for i in range(CATEGORIES)] * 3, "n": 1.5})
 ROWS["a"] = ROWS["a"].astype(object)
 
 
@@ -160,7 +160,7 @@ def test_sparse_never_becomes_dense(handle_unknown, handle_missing):
         tracemalloc.stop()
     assert peak < 12e6
     assert out.shape == (len(odd), len(encoder.get_feature_names_out()))
-    nans = np.isnan(out[:, :SYMBOLS].toarray()[[5, 9]]).all(axis=1).tolist()
+    nans = np.isnan(out[:, :CATEGORIES].toarray()[[5, 9]]).all(axis=1).tolist()
     assert nans == [handle_unknown == "return_nan", handle_missing == "return_nan"]
     assert back["a"].drop([5, 9]).tolist() == odd["a"].drop([5, 9]).tolist()
     assert back["n"].tolist() == odd["n"].tolist()

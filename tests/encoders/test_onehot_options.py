@@ -102,8 +102,8 @@ def test_a_group_of_all_symbols_as_scikit_learns():
 
 
 def test_names_as_scikit_learns():
-    def combine(column, symbol):
-        return f"{column} is {symbol}"
+    def combine(column, category):
+        return f"{column} is {category}"
 
     for combiner in ("concat", combine):
         for drop in DROPS:

@@ -120,8 +120,8 @@ def test_no_target_of_its_own_is_in_a_row_that_no_fold_holds_out(name, task):
 @NAMES
 def test_missing_values_and_weights_of_folds_over_time(name, frame):
     y, encoder = TARGETS["amounts"], encoder_of(name, "amounts").set_params(cv=TIME)
-    symbols = [None if row % 7 == 0 else symbol for row, symbol in enumerate(X["a"])]
-    table = frame({"a": symbols, "n": X["n"].tolist()})
+    categories = [None if row % 7 == 0 else category for row, category in enumerate(X["a"])]
+    table = frame({"a": categories, "n": X["n"].tolist()})
     weights = {} if name == "sklearn" else {"sample_weight": WEIGHT}
     if name != "sklearn":
         encoder.set_params(handle_missing="return_nan")
@@ -213,7 +213,7 @@ def margins_by_hand(wide, y, weight, splits=SPLITS):
 
 def coded(frame, train):
     """The booster's columns: symbols by their rank in training, the most frequent first."""
-    ranks = {symbol: rank for rank, symbol in enumerate(train["a"].value_counts().index)}
+    ranks = {category: rank for rank, category in enumerate(train["a"].value_counts().index)}
     return frame.assign(a=frame["a"].map(ranks))
 
 

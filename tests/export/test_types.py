@@ -49,7 +49,7 @@ CASES = [
     *("onehot", "modl", "formula-functions", "crossfit-wide", "jitter-tree", "jitter-tree-r", "boost-xgboost-b"),
 ]  # hold what winners do not; test_export.py loads those of all cases, which refuses what is not on the list
 HELD = set()  # (kind, registered or full name) of all files of this module
-SYMBOLS = {"datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "decimal.Decimal"}
+CATEGORIES = {"datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "decimal.Decimal"}
 SPARE = {  # nodes that users' tables or options bring in, each tried in test_export_values.py
     ("SetNode", "builtins.set"),
     ("DictNode", "collections.OrderedDict"),
@@ -165,9 +165,9 @@ def test_the_list_is_what_they_hold(tmp_path):
         (kind, name) for kind, name in listed if name.startswith("numpy.") and kind in ("NdArrayNode", "TypeNode")
     }
     plain = {("TypeNode", f"builtins.{name}") for name in ("int", "float", "str", "bool", "object")}
-    symbols = {("ConstructorFromReduceNode", name) for name in SYMBOLS}
+    categories = {("ConstructorFromReduceNode", name) for name in CATEGORIES}
     assert HELD - {("CachedNode", "")} <= listed
-    assert listed - HELD - numbers - plain - symbols - SPARE == set()
+    assert listed - HELD - numbers - plain - categories - SPARE == set()
 
 
 def test_every_name_is_there_and_no_listed_class_runs_code_of_its_own_when_it_dies():

@@ -30,7 +30,7 @@ from tabsym.export import from_spec, to_excel, to_onnx, to_spec, to_sql
 from tabsym.frame.dtypes import read_type, written_type
 
 Y = np.arange(60.0) % 4
-SYMBOLS = {
+CATEGORIES = {
     "dates": [datetime.date(2024, 1, day) for day in (1, 2, 3)],
     "times": [datetime.time(day, 30) for day in (1, 2, 3)],
     "decimals": [Decimal("1.10"), Decimal("2"), Decimal("3.5")],
@@ -50,10 +50,10 @@ SYMBOLS = {
 }
 
 
-@pytest.mark.parametrize("kind", SYMBOLS)
+@pytest.mark.parametrize("kind", CATEGORIES)
 @pytest.mark.parametrize("estimator", [OneHotEncoder(), WideSGDRegressor(random_state=0), WideRegressor()])
 def test_symbols_of_any_kind(kind, estimator, tmp_path):
-    values = (SYMBOLS[kind] * 60)[:60]
+    values = (CATEGORIES[kind] * 60)[:60]
     X = pd.DataFrame({"a": pd.Categorical(pd.Series(values, dtype=object))})
     model = estimator.fit(X, Y)
     back = load(save(model, tmp_path / "model.skops"))
@@ -79,12 +79,12 @@ def test_moments_in_a_time_zone_that_are_those_of_python(estimator, library, zon
         assert list(map(str, back.coefs_["at"].index)) == list(map(str, model.coefs_["at"].index))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in SYMBOLS if kind != "mixed"])  # whose rest is of another family
+@pytest.mark.parametrize("kind", [kind for kind in CATEGORIES if kind != "mixed"])  # whose rest is of another family
 def test_symbols_of_any_kind_that_are_compared_with_others(kind, tmp_path):
     """Those seen and those observed, which columns of documents hold beside their alphabets."""
-    values = (SYMBOLS[kind] * 60)[:60]
+    values = (CATEGORIES[kind] * 60)[:60]
     X = pd.DataFrame({"a": pd.Categorical(pd.Series(values, dtype=object)), "b": list("uvwx") * 15})
-    seen = np.arange(60) % len(SYMBOLS[kind]) != 1
+    seen = np.arange(60) % len(CATEGORIES[kind]) != 1
     encoder = TIWSEncoder(cols="all", target_type="continuous", context="observed").fit(X[seen], Y[seen]).observe(X)
     back = load(save(encoder, tmp_path / "model.skops"))
     np.testing.assert_array_equal(back.transform(X).to_numpy(), encoder.transform(X).to_numpy())

@@ -151,7 +151,7 @@ def test_contexts_are_those_of_the_collected_table(engine, table, target):
             if hasattr(other, "edges"):
                 assert one.edges.tolist() == other.edges.tolist() and one.missing == other.missing
             else:
-                assert one.vocabulary.symbols.tolist() == other.vocabulary.symbols.tolist()
+                assert one.vocabulary.categories.tolist() == other.vocabulary.categories.tolist()
         for which, block in want.counts_.pairs.blocks.items():
             assert (got.counts_.pairs.blocks[which] != block).nnz == 0
         for number, sums in want.counts_.sums.items():

@@ -72,13 +72,13 @@ def test_a_small_table_is_coded_like_its_rows_in_a_large_one(data, content):
     many = frame_of(rows * (FEW // len(rows) + 2), kind)
     few = first_rows(many, len(rows))
     small, large = raw_of(few), raw_of(many)
-    assert small.symbols.tolist() == large.symbols.tolist()
-    assert list(map(type, small.symbols)) == list(map(type, large.symbols))
+    assert small.categories.tolist() == large.categories.tolist()
+    assert list(map(type, small.categories)) == list(map(type, large.categories))
     assert small.codes.tolist() == large.codes[: len(rows)].tolist()
-    assert repr(-0.0) not in map(repr, large.symbols)
+    assert repr(-0.0) not in map(repr, large.categories)
     fitted, codes = Categories.fit("a", large)
     again, _ = Categories.fit("a", small)
-    assert again.symbols.tolist() == fitted.symbols.tolist()
+    assert again.categories.tolist() == fitted.categories.tolist()
     assert fitted.transform(small).tolist() == codes[: len(rows)].tolist()
     if content != "text":
         np.testing.assert_array_equal(column_of(few).values, column_of(many).values[: len(rows)])
@@ -87,12 +87,12 @@ def test_a_small_table_is_coded_like_its_rows_in_a_large_one(data, content):
 @settings(deadline=None, max_examples=60)
 @given(st.data(), st.sampled_from(FRAMES))
 def test_few_symbols_are_looked_up_like_many(data, kind):
-    symbols = data.draw(st.lists(VALUES["text"], min_size=1, max_size=6))
-    vocabulary, _ = Categories.fit("a", raw_of(frame_of([f"s{j}" for j in range(2 * FEW)] + symbols, kind)))
-    asked = [*dict.fromkeys(symbols), "never", *(f"s{j}" for j in range(FEW))]
+    categories = data.draw(st.lists(VALUES["text"], min_size=1, max_size=6))
+    vocabulary, _ = Categories.fit("a", raw_of(frame_of([f"s{j}" for j in range(2 * FEW)] + categories, kind)))
+    asked = [*dict.fromkeys(categories), "never", *(f"s{j}" for j in range(FEW))]
     few = raw_of(frame_of(asked[:6], kind))
     many = raw_of(frame_of(asked, kind))
-    assert len(many.symbols) > FEW
+    assert len(many.categories) > FEW
     assert vocabulary.transform(few).tolist() == vocabulary.transform(many)[:6].tolist()
 
 
@@ -101,9 +101,9 @@ def test_wrapped_columns_are_made_only_where_they_are_asked_for(make_frame):
     table = read_table(frame)
     assert [column.name for column in table.columns] == ["s", "n"]
     assert table["s"].series.to_list()[0] == "u"
-    other = Column("t", Kind.SYMBOLIC, table["s"].series)
-    assert encode_columns([other])[0].symbols.tolist() == ["u"]
-    assert encode_columns([copy.deepcopy(table["s"]).renamed("z")])[0].symbols.tolist() == ["u"]
+    other = Column("t", Kind.CATEGORICAL, table["s"].series)
+    assert encode_columns([other])[0].categories.tolist() == ["u"]
+    assert encode_columns([copy.deepcopy(table["s"]).renamed("z")])[0].categories.tolist() == ["u"]
     assert pickle.loads(pickle.dumps(table["n"])).values[0] == 1.0  # noqa: S301
     with pytest.raises(AttributeError, match="no attribute 'serie'"):
         _ = table["s"].serie
@@ -152,7 +152,7 @@ def test_missing_values_of_any_type_are_numbers_and_symbols(name, times):
     assert len(column.values) == 2 * times
     [raw] = encode_columns([column])
     assert raw.codes.tolist() == [-1] * (2 * times)
-    assert raw.symbols.tolist() == []
+    assert raw.categories.tolist() == []
     with_missing, _ = Categories.fit("x", RawCodes(np.array([0, -1]), np.array(["u"], dtype=object)))
     assert with_missing.transform(raw).tolist() == [1] * (2 * times)
 
@@ -225,7 +225,7 @@ def test_floats_are_the_same_symbols_in_every_frame(times, start):
     for frame in frames_of_floats(values * times):
         raw = raw_of(frame)
         assert raw.codes.tolist() == [0, 0, -1, -1, 1] * times
-        assert [repr(symbol) for symbol in raw.symbols] == ["0.0", "1.0"]
+        assert [repr(category) for category in raw.categories] == ["0.0", "1.0"]
         vocabulary, codes = Categories.fit("x", raw)
         assert vocabulary.transform(raw).tolist() == codes.tolist()
         assert vocabulary.transform(raw_of(pd.DataFrame({"x": [1, 0, 2] * times}))).tolist() == [1, 0, UNSEEN] * times
@@ -239,7 +239,7 @@ def test_numbers_of_a_row_of_objects_match_those_of_fit():
         vocabulary, codes = Categories.fit(name, encode_columns([read_table(frame)[name]])[0])
         [raw] = encode_columns([read_table(row)[name]])
         assert vocabulary.transform(raw).tolist() == codes[1:].tolist()
-        assert {type(symbol) for symbol in raw.symbols} <= {int, float, bool, str}
+        assert {type(category) for category in raw.categories} <= {int, float, bool, str}
 
 
 def test_moments_match_across_frames():
@@ -255,25 +255,25 @@ def test_moments_match_across_frames():
 def test_categories_that_never_occur_are_never_looked_at(n_rows):
     declared = [f"c{j}" for j in range(20_000)]
     values = (["c19999", "c7", None, "c300"] * n_rows)[:n_rows]
-    used = [symbol for symbol in ("c7", "c300", "c19999") if symbol in values]
+    used = [category for category in ("c7", "c300", "c19999") if category in values]
     frames = [
         pd.DataFrame({"a": pd.Categorical(values, categories=declared)}),
         pa.table({"a": pa.array(pd.Categorical(values, categories=declared))}),
     ]
     for frame in frames:
         raw = raw_of(frame)
-        assert raw.symbols.tolist() == used
-        assert [None if code < 0 else raw.symbols[code] for code in raw.codes.tolist()] == values
+        assert raw.categories.tolist() == used
+        assert [None if code < 0 else raw.categories[code] for code in raw.codes.tolist()] == values
     raw = raw_of(pl.DataFrame({"a": pl.Series(values, dtype=pl.Enum(declared))}))
-    assert sorted(raw.symbols) == sorted(used)
-    assert [None if code < 0 else raw.symbols[code] for code in raw.codes.tolist()] == values
+    assert sorted(raw.categories) == sorted(used)
+    assert [None if code < 0 else raw.categories[code] for code in raw.codes.tolist()] == values
 
 
 def test_arrow_dictionaries_that_hold_a_symbol_twice():
     twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0] * 40), pa.array(["u", "v", "u"]))
     for array in (twice, twice[:4]):
         raw = raw_of(pa.table({"a": array}))
-        assert raw.symbols.tolist() == ["u", "v"]
+        assert raw.categories.tolist() == ["u", "v"]
         assert raw.codes.tolist()[:4] == [0, 1, 0, 0]
 
 
@@ -284,7 +284,7 @@ def test_alphabets_are_pickled_without_what_they_can_make_again():
     want = vocabulary.transform(few).tolist(), vocabulary.transform(many).tolist()
     assert len(pickle.dumps(vocabulary)) == bare
     for twin in (pickle.loads(pickle.dumps(vocabulary)), copy.copy(vocabulary), copy.deepcopy(vocabulary)):  # noqa: S301
-        assert set(vars(twin)) == {"name", "symbols"}
+        assert set(vars(twin)) == {"name", "categories"}
         assert (twin.transform(few).tolist(), twin.transform(many).tolist()) == want
 
 

@@ -24,7 +24,7 @@ from tests.oracles import online as naive
 
 def test_kinds_are_the_same_in_every_frame(make_frame):
     table = read_table(make_frame({"s": ["u", None], "i": [1, 2], "f": [1.0, None], "b": [True, False]}))
-    assert [column.kind for column in table.columns] == [Kind.SYMBOLIC, Kind.NUMERIC, Kind.NUMERIC, Kind.BOOLEAN]
+    assert [column.kind for column in table.columns] == [Kind.CATEGORICAL, Kind.NUMERIC, Kind.NUMERIC, Kind.BOOLEAN]
     assert table["f"].values[0] == 1.0
     assert np.isnan(table["f"].values[1])
     assert table["b"].values.tolist() == [1.0, 0.0]
@@ -94,7 +94,7 @@ def test_columns_of_rare_types_are_those_of_plain_types(plain, make, times):
     assert (column.kind, column.measure) == (wanted.kind, wanted.measure)
     np.testing.assert_array_equal(column.values, wanted.values)
     raw = encode_columns([column])[0]
-    assert [None if code < 0 else raw.symbols[code] for code in raw.codes.tolist()] == plain * times
+    assert [None if code < 0 else raw.categories[code] for code in raw.codes.tolist()] == plain * times
 
 
 TEXTS = ["b", None, "a", "b", "é"]
@@ -110,8 +110,8 @@ def test_rows_of_columns_of_rare_types_are_those_of_plain_types(plain, make):
     rows = np.array([2, 0, 1, 0])
     (column,) = table_of(make(plain)).taken(rows).columns
     raw = encode_columns([column])[0]
-    assert [None if code < 0 else raw.symbols[code] for code in raw.codes.tolist()] == [plain[row] for row in rows]
-    if column.kind is not Kind.SYMBOLIC:
+    assert [None if code < 0 else raw.categories[code] for code in raw.codes.tolist()] == [plain[row] for row in rows]
+    if column.kind is not Kind.CATEGORICAL:
         wanted = table_of(pd.Series(plain)).columns[0].values[rows]
         np.testing.assert_array_equal(column.values, wanted)
 
@@ -129,15 +129,15 @@ def test_decimals_of_arrow_are_the_nearest_floats():
 def test_arrays_get_names_and_object_arrays_their_kinds():
     table = read_table(np.array([["u", 1.5], ["v", 2.5]], dtype=object))
     assert table.names == ["x0", "x1"]
-    assert [column.kind for column in table.columns] == [Kind.SYMBOLIC, Kind.NUMERIC]
+    assert [column.kind for column in table.columns] == [Kind.CATEGORICAL, Kind.NUMERIC]
 
 
-symbols = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "ä", "", "a b", "Z"])), max_size=40)
+categories = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "ä", "", "a b", "Z"])), max_size=40)
 
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=60)
-@given(symbols, symbols, st.sampled_from(FRAMES))
+@given(categories, categories, st.sampled_from(FRAMES))
 def test_alphabets_equal_the_oracle_in_every_frame(fit, later, kind):
     if not fit or not any(fit):
         return
@@ -149,19 +149,19 @@ def test_alphabets_equal_the_oracle_in_every_frame(fit, later, kind):
     vocabulary, codes = Categories.fit("a", raw(fit))
     want, want_symbols = naive.factorize(fit)
     assert vocabulary.inverse(codes).tolist() == fit
-    assert set(vocabulary.symbols) == set(want_symbols)
+    assert set(vocabulary.categories) == set(want_symbols)
     if kind != "pandas-category":
         assert codes.tolist() == want
-        assert vocabulary.symbols.tolist() == want_symbols
+        assert vocabulary.categories.tolist() == want_symbols
     if not any(later):
         return
     seen = vocabulary.transform(raw(later))
     for value, code in zip(later, seen.tolist(), strict=True):
-        assert code == (vocabulary.symbols.tolist().index(value) if value in want_symbols else UNSEEN)
+        assert code == (vocabulary.categories.tolist().index(value) if value in want_symbols else UNSEEN)
     grown, codes = vocabulary.grow(raw(later))
-    assert grown.symbols[: len(vocabulary)].tolist() == vocabulary.symbols.tolist()
+    assert grown.categories[: len(vocabulary)].tolist() == vocabulary.categories.tolist()
     assert grown.inverse(codes).tolist() == later
-    assert len(set(grown.symbols.tolist())) == len(grown)
+    assert len(set(grown.categories.tolist())) == len(grown)
 
 
 def test_all_kinds_of_missing_are_one_code():
@@ -192,7 +192,7 @@ def test_declared_categories_that_never_occur_have_no_code():
     column = pd.Categorical(["b", "b"], categories=["a", "b", "c"])
     for frame in (pd.DataFrame({"a": column}), pa.table({"a": pa.array(column)})):
         raw = encode_columns(read_table(frame).columns)[0]
-        assert raw.symbols.tolist() == ["b"]
+        assert raw.categories.tolist() == ["b"]
         assert raw.codes.tolist() == [0, 0]
 
 
@@ -202,7 +202,7 @@ def test_threads_change_nothing():
     columns = read_table(frame).columns
     for one, two in zip(encode_columns(columns, 1), encode_columns(columns, 2), strict=True):
         assert (one.codes == two.codes).all()
-        assert one.symbols.tolist() == two.symbols.tolist()
+        assert one.categories.tolist() == two.categories.tolist()
 
 
 @pytest.mark.parametrize("index", [pa.uint8(), pa.int8(), pa.int64()])
@@ -215,7 +215,7 @@ def test_arrow_dictionaries_of_any_index_and_with_missing_as_a_member(index):
     for name, array in dictionaries.items():
         [raw] = encode_columns(read_table(pa.table({"s": array})).columns)
         vocabulary, codes = Categories.fit("s", raw)
-        assert sorted(vocabulary.symbols[:2]) == ["a", "b"], name
+        assert sorted(vocabulary.categories[:2]) == ["a", "b"], name
         assert vocabulary.inverse(codes).tolist() == ["b", None, "a", "b"], name
 
 
@@ -265,5 +265,5 @@ def test_categories_of_an_enum_are_in_the_order_that_the_user_gave(n):
     categories = pd.DataFrame({"c": pd.Categorical(values, categories=kinds)})
     for frame in (enums, categories):
         (raw,) = encode_columns([read_table(frame, caller="test")["c"]])
-        assert raw.symbols.tolist() == ["t", "r", "s"]
-        assert [raw.symbols[code] if code >= 0 else None for code in raw.codes] == values
+        assert raw.categories.tolist() == ["t", "r", "s"]
+        assert [raw.categories[code] if code >= 0 else None for code in raw.codes] == values

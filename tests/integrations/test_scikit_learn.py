@@ -41,8 +41,8 @@ def part(X, places):
 
 def onehot_by_numpy(train, test):
     """0/1 columns of the training symbols in order of first appearance."""
-    symbols = list(dict.fromkeys(train))
-    return np.array([[float(value == symbol) for symbol in symbols] for value in test])
+    categories = list(dict.fromkeys(train))
+    return np.array([[float(value == category) for category in categories] for value in test])
 
 
 def wide(**options):
@@ -95,9 +95,9 @@ def test_sparse_one_hot_in_a_column_transformer(frame):
 @FRAMES
 def test_modl_means_in_a_column_transformer(frame):
     """Two groups of symbols, of which one in ten and nine in ten are 1."""
-    symbols = np.repeat(list("abcd"), 100)
+    categories = np.repeat(list("abcd"), 100)
     y = np.tile(np.arange(100) < 10, 4) ^ np.repeat([False, False, True, True], 100)
-    X = frame({"s": symbols.tolist(), "n": np.arange(400.0).tolist()})
+    X = frame({"s": categories.tolist(), "n": np.arange(400.0).tolist()})
     columns = ColumnTransformer([("groups", MODLEncoder(output="mean"), ["s"])], remainder="passthrough")
     found = np.asarray(columns.fit(X, y.astype(int)).transform(X))
     np.testing.assert_allclose(found[:, 0].astype(float), np.repeat([0.1, 0.1, 0.9, 0.9], 100))

@@ -131,11 +131,11 @@ def test_moved_models_have_the_gradients_of_models_that_start_there(name, n_fold
     weight = rng.uniform(0.5, 2.0, 50) if weights else NONE
     fold = (np.arange(50) % n_folds).astype(np.int8)
     moved = HeldOutGains(scores.copy(), fold, y, weight, loss)
-    codes, by_symbol = rng.randint(-1, 4, 50).astype(np.int32), rng.normal(size=(k, 4, n_folds))
+    codes, by_category = rng.randint(-1, 4, 50).astype(np.int32), rng.normal(size=(k, 4, n_folds))
     x, of_number = rng.normal(size=50), rng.normal(size=(k, 1, n_folds))
-    moved.models.add(codes, NONE, by_symbol)
+    moved.models.add(codes, NONE, by_category)
     moved.models.add(np.zeros(50, dtype=np.int32), x, of_number)
-    there = scores + np.where(codes[:, None] >= 0, by_symbol[:, codes], 0.0) + x[:, None] * of_number
+    there = scores + np.where(codes[:, None] >= 0, by_category[:, codes], 0.0) + x[:, None] * of_number
     grads, hessians = split_gradients(moved)
     wanted_gradients, wanted_hessians = split_gradients(HeldOutGains(there, fold, y, weight, loss))
     np.testing.assert_allclose(grads, wanted_gradients, rtol=1e-4, atol=1e-5)

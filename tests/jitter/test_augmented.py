@@ -61,7 +61,7 @@ def test_an_unseen_copy_is_estimated_without_its_symbol():
     groups = folds_of_categories(fitted.sums.rows, 0)
     assert len(np.unique(groups)) == 10
     changed = Y.copy()
-    out = [symbol for symbol, group in zip(fitted.symbols, groups, strict=True) if group == 3]
+    out = [category for category, group in zip(fitted.categories, groups, strict=True) if group == 3]
     held = X["model"].isin(out).to_numpy()
     changed[held] += 0.01 * rng.normal(size=held.sum())  # their own targets, hardly moved: what is chosen stays
     other, _, _ = TIWSEncoder(cols=["model"], numeric="passthrough", random_state=0).augment(X, changed)

@@ -175,7 +175,7 @@ def test_all_weight_on_a_donor_is_predicting_with_it(monkeypatch, average):
     known = {name: encoder.columns_[name].fitted for name in "ab"}
     replaced = NEW.copy()
     for name, column in known.items():
-        replaced.loc[~NEW[name].isin(X[name]), name] = column.symbols[column.donors[2]]
+        replaced.loc[~NEW[name].isin(X[name]), name] = column.categories[column.donors[2]]
     np.testing.assert_allclose(got, model.predict_proba(replaced), rtol=0, atol=1e-15)
     assert not std.any()
 
@@ -213,7 +213,7 @@ def test_draws_come_near_the_mixture():
     assert np.array_equal(drawn, jitter.predict(NEW, n_draws=4000, random_state=0))
     assert np.array_equal(drawn[~HIT], model.predict(NEW[~HIT]))
     once = jitter.predict(NEW, n_draws=1, random_state=1)
-    answers = {value for symbol in X["a"].unique() for value in model.predict(NEW.assign(a=symbol))}
+    answers = {value for category in X["a"].unique() for value in model.predict(NEW.assign(a=category))}
     only_a = HIT & NEW["b"].isin(X["b"]).to_numpy()
     assert set(once[only_a]) <= answers
 
@@ -224,9 +224,9 @@ def test_few_donors_are_the_heaviest_and_weigh_one_together():
     donors = JitterPredictor(model, encoder, max_donors=2).donors(rows, "a")
     assert len(JitterPredictor(model, encoder).donors(rows, "a", n_donors=20)) > 4
     got = JitterPredictor(model, encoder, max_donors=2).predict(rows)
-    for symbol in ("new", "other"):
-        two = donors[donors["category"] == symbol]
-        mine = (rows["a"] == symbol).to_numpy()
+    for category in ("new", "other"):
+        two = donors[donors["category"] == category]
+        mine = (rows["a"] == category).to_numpy()
         answers = np.stack([model.predict(rows[mine].assign(a=donor)) for donor in two["donor"]])
         np.testing.assert_allclose(got[mine], two["weight"].to_numpy() @ answers, atol=1e-12)
 
@@ -259,12 +259,16 @@ def test_combinations_are_bounded_and_whole_where_they_are_few():
     assert (mixture.sizes[2:] <= MAX_COMBINATIONS).all()
     chunks = list(mixture.chunks())
     rows, shares = (np.concatenate([chunk[part] for chunk in chunks]) for part in (0, 2))
-    symbols = np.concatenate([np.stack(chunk[1], axis=1) for chunk in chunks])
+    categories = np.concatenate([np.stack(chunk[1], axis=1) for chunk in chunks])
     np.testing.assert_allclose(np.bincount(rows, shares), 1.0, atol=1e-12)
-    assert len({(row, *symbol) for row, symbol in zip(rows.tolist(), symbols.tolist(), strict=True)}) == len(rows)
+    assert len({(row, *category) for row, category in zip(rows.tolist(), categories.tolist(), strict=True)}) == len(
+        rows
+    )
     at = rows == 1
-    np.testing.assert_allclose(shares[at], weights[0][1, symbols[at, 0]] * weights[2][1, symbols[at, 2]], rtol=1e-12)
-    kept = set(symbols[rows == 2, 0])
+    np.testing.assert_allclose(
+        shares[at], weights[0][1, categories[at, 0]] * weights[2][1, categories[at, 2]], rtol=1e-12
+    )
+    kept = set(categories[rows == 2, 0])
     assert kept == set(np.argsort(-weights[0][0])[: len(kept)])
     donors = [Donors(documents[:, j], weights[j]) for j in range(3)]
     few = Mixture.of(donors, 64)
@@ -449,11 +453,13 @@ def test_the_posters_weights_are_its_similarities():
     rows = NEW[~NEW["a"].isin(X["a"])]
     donors = JitterPredictor(model, encoder).donors(rows, "a", n_donors=20)
     fitted_column = encoder.columns_["a"].fitted
-    estimates = dict(zip(fitted_column.symbols, fitted_column.estimates[:, 0], strict=True))
-    by_symbol = donors.groupby("category")[["donor", "weight"]].apply(lambda d: d["weight"] @ d["donor"].map(estimates))
+    estimates = dict(zip(fitted_column.categories, fitted_column.estimates[:, 0], strict=True))
+    by_category = donors.groupby("category")[["donor", "weight"]].apply(
+        lambda d: d["weight"] @ d["donor"].map(estimates)
+    )
     wanted = dict(zip(rows["a"], encoder.transform(rows)["a"], strict=True))
-    for symbol, value in by_symbol.items():
-        assert value == pytest.approx(wanted[symbol], abs=1e-12)
+    for category, value in by_category.items():
+        assert value == pytest.approx(wanted[category], abs=1e-12)
     assert JitterPredictor(model, encoder).calibrate(X, SCORE, n_rows=100).calibration_["a"].calibrated > 0
 
 
@@ -586,12 +592,12 @@ def test_calibration_leaves_the_rows_own_symbol_out_and_finds_the_best_rate():
     for rate in RATES:
         total = 0.0
         for row in range(25):
-            code = fitted.symbols.index(rows["car"].iloc[row])
+            code = fitted.categories.index(rows["car"].iloc[row])
             between = fitted.between(fitted.as_unseen(np.array([code])))
             logits = -rate * between.distances[0] / fitted.rule.unit
             weights = fitted.rule.known * np.exp(logits)
             weights[fitted.donors == code] = 0.0
-            tried = rows.iloc[[row] * len(weights)].assign(car=[fitted.symbols[k] for k in fitted.donors])
+            tried = rows.iloc[[row] * len(weights)].assign(car=[fitted.categories[k] for k in fitted.donors])
             answers = model.predict(tried)
             total += (np.average(answers, weights=weights) - target[row]) ** 2
         losses.append(total / 25)
@@ -605,8 +611,8 @@ def test_the_error_is_over_symbols():
     difference, group, weight = random.normal(1.0, 1.0, 50), np.arange(50) % 5, random.random(50)
     mean = (difference * weight).sum() / weight.sum()
     residuals = []
-    for symbol in range(5):
-        mine = group == symbol
+    for category in range(5):
+        mine = group == category
         residuals.append(sum(w * (d - mean) for w, d in zip(weight[mine], difference[mine], strict=True)))
     wanted = np.sqrt(5 / 4 * sum(r * r for r in residuals)) / weight.sum()
     assert _error(difference, group, weight) == pytest.approx(wanted, rel=1e-12)
@@ -736,7 +742,7 @@ def test_by_the_poster_no_symbol_is_its_own_donor():
     fitted = encoder.columns_["a"].fitted
     places = np.arange(len(fitted.donors))
     documents = fitted.pairs.documents(fitted.number, fitted.donors)
-    seen = Documents(documents, [fitted.symbols[code] for code in fitted.donors], fitted.sums.rows[fitted.donors])
+    seen = Documents(documents, [fitted.categories[code] for code in fitted.donors], fitted.sums.rows[fitted.donors])
     own = np.where(places % 3 == 0, -1, places)
     weights = fitted.weights(seen, np.where(own < 0, -1, fitted.donors[own]))
     plain = fitted.weights(seen)

@@ -17,9 +17,9 @@ from tests.oracles import trees as naive_tree
 NONE = float("nan")
 
 
-def make_table(n=60, seed=0, symbols=5, missing=0.1):
+def make_table(n=60, seed=0, categories=5, missing=0.1):
     rng = np.random.default_rng(seed)
-    a = np.array(list("abcdefgh")[:symbols], dtype=object)[rng.integers(0, symbols, n)]
+    a = np.array(list("abcdefgh")[:categories], dtype=object)[rng.integers(0, categories, n)]
     b = np.array(["x", "y", "z"], dtype=object)[rng.integers(0, 3, n)]
     number = rng.normal(size=n).round(1)
     a[rng.random(n) < missing] = None
@@ -30,7 +30,7 @@ def make_table(n=60, seed=0, symbols=5, missing=0.1):
 def codes_of(model):
     columns = model._columns
     return [
-        {symbol: code for code, symbol in enumerate(columns.symbols(place))} if size else None
+        {category: code for code, category in enumerate(columns.categories(place))} if size else None
         for place, size in enumerate(columns.sizes)
     ]
 
@@ -97,7 +97,7 @@ def test_every_split_is_the_best_of_all_for_two_classes(seed, criterion):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_splits_of_drawn_means_are_the_best_of_all(seed):
-    X, rng = make_table(seed=seed, symbols=6)
+    X, rng = make_table(seed=seed, categories=6)
     X, y = X[["a"]], rng.normal(size=60) + 0.7 * X["a"].isin(["b", "c"]).to_numpy()
     weight = rng.integers(1, 4, 60).astype(float)
     column = [row[0] for row in rows_of(X)]
@@ -151,7 +151,7 @@ def test_sides_have_the_rows_and_the_weight_that_they_need():
 def test_more_classes_come_near_the_best_subset():
     share = []
     for seed in range(20):
-        X, rng = make_table(n=100, seed=seed, symbols=6, missing=0)
+        X, rng = make_table(n=100, seed=seed, categories=6, missing=0)
         X = X[["a"]]
         y = (X["a"].map({s: i for i, s in enumerate("abcdef")}) // 2 + (rng.random(100) < 0.4)).to_numpy() % 3
         model = JitterTreeClassifier(max_depth=1, smooth=0).fit(X, y)
@@ -216,7 +216,7 @@ def test_weights_count_as_repeated_rows_and_zero_as_none(regression):
     times = rng.integers(0, 4, 80)
     options = {"smooth": 0, "handle_unknown": "training_counts"}
     model = JitterTreeRegressor(**options) if regression else JitterTreeClassifier(**options)
-    new, _ = make_table(n=200, seed=9, symbols=8)
+    new, _ = make_table(n=200, seed=9, categories=8)
     weighted = clone(model).fit(X, y, times)
     repeated = clone(model).fit(X.loc[X.index.repeat(times)], np.repeat(y, times))
     values = ["predict" if regression else "predict_proba"]
@@ -226,13 +226,13 @@ def test_weights_count_as_repeated_rows_and_zero_as_none(regression):
 
 @pytest.mark.parametrize("n_classes", [0, 2, 4])
 def test_the_order_of_rows_changes_nothing(n_classes):
-    X, rng = make_table(n=150, seed=4, symbols=8)
+    X, rng = make_table(n=150, seed=4, categories=8)
     y = rng.normal(size=150) if n_classes == 0 else rng.integers(0, n_classes, 150)
     model = JitterTreeRegressor() if n_classes == 0 else JitterTreeClassifier()
     turned = rng.permutation(150)
     one, other = clone(model).fit(X, y), clone(model).fit(X.iloc[turned], y[turned])
     np.testing.assert_array_equal(one.tree_.feature, other.tree_.feature)
-    np.testing.assert_array_equal(one.tree_.symbols, other.tree_.symbols)
+    np.testing.assert_array_equal(one.tree_.categories, other.tree_.categories)
     np.testing.assert_array_equal(one.tree_.to_left, other.tree_.to_left)
     np.testing.assert_allclose(one.tree_.value, other.tree_.value, atol=1e-12)
 
@@ -332,7 +332,7 @@ def test_independent_divides_anew_at_each_node():
     model = JitterTreeRegressor(handle_unknown="similar_per_node", max_depth=5).fit(X, y)
     weights = dict(model.donors(new, "s", n_donors=100)[["donor", "weight"]].itertuples(index=False))
     tree, code = model.tree_, codes_of(model)
-    names = model._columns.symbols(0)
+    names = model._columns.categories(0)
 
     def value(node, row):
         if tree.feature[node] < 0:
@@ -340,12 +340,12 @@ def test_independent_divides_anew_at_each_node():
         if tree.feature[node] != 0:
             way = naive_tree.walk(tree, row, code) if node == 0 else None
             f, cell = tree.feature[node], row[tree.feature[node]]
-            left = code[f][cell] in tree.left_symbols(node) if code[f] else cell <= tree.threshold[node]
-            if code[f] and code[f][cell] not in tree.symbols[tree.pointer[node] : tree.pointer[node + 1]]:
+            left = code[f][cell] in tree.left_categories(node) if code[f] else cell <= tree.threshold[node]
+            if code[f] and code[f][cell] not in tree.categories[tree.pointer[node] : tree.pointer[node + 1]]:
                 left = tree.other_left[node]
             assert way is None or way[1] == (tree.left[node] if left else tree.right[node])
             return value(tree.left[node] if left else tree.right[node], row)
-        left, right = ({names[c] for c in side(node)} for side in (tree.left_symbols, tree.right_symbols))
+        left, right = ({names[c] for c in side(node)} for side in (tree.left_categories, tree.right_categories))
         share = sum(w for k, w in weights.items() if k in left or (k not in right and tree.other_left[node]))
         return share * value(tree.left[node], row) + (1 - share) * value(tree.right[node], row)
 
@@ -413,7 +413,7 @@ def test_every_kind_of_frame_gives_the_same_tree(make_frame):
     plain = JitterTreeClassifier().fit(as_frame(columns, "pandas-object"), y)
     model = JitterTreeClassifier().fit(make_frame(columns), y)
     new = {"a": ["a", "b", None, "never"], "n": [0.0, 1.0, -1.0, 0.5], "b": ["x", "never", "y", "z"]}
-    np.testing.assert_array_equal(plain.tree_.symbols, model.tree_.symbols)
+    np.testing.assert_array_equal(plain.tree_.categories, model.tree_.categories)
     np.testing.assert_allclose(
         model.predict_proba(make_frame(new)), plain.predict_proba(as_frame(new, "pandas-object"))
     )

@@ -368,9 +368,9 @@ def slow_and_noisy():
     rng = np.random.default_rng(12)
     n = 300
     x = np.concatenate([rng.normal(size=n), np.zeros(n)])
-    symbols = ["slow"] * n + [f"p{j}" for j in range(n // 2) for _ in range(2)]
+    categories = ["slow"] * n + [f"p{j}" for j in range(n // 2) for _ in range(2)]
     y = np.concatenate([3 * x[:n], np.tile([30.0, -30.0], n // 2)])
-    return pd.DataFrame({"s": symbols, "x": x}), y, np.array(["p" in symbol for symbol in symbols])
+    return pd.DataFrame({"s": categories, "x": x}), y, np.array(["p" in category for category in categories])
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS)
@@ -594,9 +594,9 @@ def test_delta_is_in_units_of_the_spread(scale):
         rate = 0.02 / delta if delta < 1 else 0.05
         model = WideSGDRegressor("w[a] + c0[1]", loss=Huber(delta), optimizer="sgd", learning_rate=rate,
                               batch_size="full", max_iter=1500).fit(table, y)  # fmt: skip
-        for symbol in "kl":
-            found = model.predict(pd.DataFrame({"a": [symbol]}))[0]
-            assert found == pytest.approx(best[symbol], abs=near * scale)
+        for category in "kl":
+            found = model.predict(pd.DataFrame({"a": [category]}))[0]
+            assert found == pytest.approx(best[category], abs=near * scale)
 
 
 UNITS = [

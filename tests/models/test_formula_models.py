@@ -156,8 +156,8 @@ def test_counts_with_exposure():
     y = rng.poisson(rate * exposure)
     model = WideSGDRegressor("w[a] + b[1]", loss="poisson", batch_size="full", optimizer="sgd", learning_rate=0.1,
                              max_iter=800).fit(table, y, offset=np.log(exposure))  # fmt: skip
-    for symbol in "uvw":
-        rows = (table["a"] == symbol).to_numpy()
+    for category in "uvw":
+        rows = (table["a"] == category).to_numpy()
         want = y[rows].sum() / exposure[rows].sum()  # the maximum-likelihood rate
         assert model.predict(table[rows][:1], offset=[0.0])[0] == pytest.approx(want, rel=1e-4)
 

@@ -320,11 +320,11 @@ def test_newton_is_the_same_each_time():
     np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize(("optimizer", "n_symbols"), [("rmsprop", 100), ("adam", 600)])
-def test_memories_shorter_than_the_time_between_two_rows_are_warned_of(optimizer, n_symbols):
+@pytest.mark.parametrize(("optimizer", "n_categories"), [("rmsprop", 100), ("adam", 600)])
+def test_memories_shorter_than_the_time_between_two_rows_are_warned_of(optimizer, n_categories):
     """Steps divided by the root of what is left of a symbol's squared gradients lead to no optimum."""
-    X = pd.DataFrame({"a": [f"s{j % n_symbols}" for j in range(2200)]})
-    y = np.exp(2 * np.sin(np.arange(2200) % n_symbols))
+    X = pd.DataFrame({"a": [f"s{j % n_categories}" for j in range(2200)]})
+    y = np.exp(2 * np.sin(np.arange(2200) % n_categories))
     y += np.random.RandomState(0).normal(size=2200)
     best = np.mean((y - pd.Series(y).groupby(X["a"]).transform("mean")) ** 2)
     for batch_size in (1, 256):

@@ -12,7 +12,7 @@ import pytest
 
 from tabsym import WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tests.formulas import (
-    SYMBOLS,
+    CATEGORIES,
     Block,
     Column,
     Dot,
@@ -474,7 +474,7 @@ def test_init_takes_numbers_frames_and_series_in_the_users_units(standardize):
     rng = np.random.default_rng(12)
     table = random_table(rng, 100, x_scale=20.0)
     y = 104 + 5 * rng.normal(size=100)
-    start = {"w": pd.Series({symbol: 0.1 * place for place, symbol in enumerate("klmnp")}), "t": -0.5, "c0": 100.0}
+    start = {"w": pd.Series({category: 0.1 * place for place, category in enumerate("klmnp")}), "t": -0.5, "c0": 100.0}
     tree = w("a") * X + w(name="t") * Z + w(name="c0")
     model = WideSGDRegressor(
         "w[a] * x + t[1] * z + c0[1]", coef_init=start, standardize=standardize, loss="absolute_error", **STILL
@@ -703,8 +703,8 @@ def test_exposures_of_any_size(loss, standardize, exposure):
     model = WideSGDRegressor(
         loss=loss, standardize=standardize, batch_size="full", optimizer="adagrad", learning_rate=0.3, max_iter=1500
     ).fit(table, y, weight, offset=np.log(exposures))
-    for symbol in "klmnp":
-        rows = (table["a"] == symbol).to_numpy()
+    for category in "klmnp":
+        rows = (table["a"] == category).to_numpy()
         want = CLOSED_FORMS[loss](y[rows], exposures[rows], weight[rows])
         got = model.predict(table[rows][:1], offset=[0.0])[0]
         assert got == pytest.approx(want, rel=1e-2)
@@ -720,8 +720,8 @@ def test_exposures_at_the_defaults(exposure):
     y = rng.poisson(rate * exposures).astype(float)
     model = WideSGDRegressor(loss="poisson", random_state=0).fit(table[["a"]], y, offset=np.log(exposures))
     best = np.empty(400)
-    for symbol in "klmnp":
-        rows = (table["a"] == symbol).to_numpy()
+    for category in "klmnp":
+        rows = (table["a"] == category).to_numpy()
         best[rows] = exposures[rows] * y[rows].sum() / exposures[rows].sum()
     found = model.predict(table[["a"]], offset=np.log(exposures))
     assert deviance(y, found) < 1.05 * deviance(y, best)
@@ -805,7 +805,7 @@ def test_offsets_of_two_classes():
 
 def test_missing_symbols_are_in_the_alphabet():
     """The tables of these tests hold missing symbols, so that their numbers are read by hand too."""
-    assert None in SYMBOLS["c"]
+    assert None in CATEGORIES["c"]
     table = random_table(np.random.default_rng(31), 100)
     model = WideSGDRegressor("w[c] + s[b, c]", max_iter=2, random_state=0).fit(table, table["z"])
     assert None in [key_of((key,)) for key in model.coefs_["w"].index]

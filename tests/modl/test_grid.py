@@ -14,39 +14,39 @@ from tabsym.modl.partition import ends_of
 from tests.oracles import modl as naive_modl
 
 
-def grid_cost(table, source, target, *, symbolic):
+def grid_cost(table, source, target, *, categorical):
     """What the parts of the source cost with the intervals of the target as classes, and what these cost."""
     joined = np.stack([np.bincount(target, row) for row in table])
-    parts = grouping_cost(joined, source) if symbolic else interval_cost(joined, ends_of(np.asarray(source)))
+    parts = grouping_cost(joined, source) if categorical else interval_cost(joined, ends_of(np.asarray(source)))
     return parts + target_cost("khiops", joined.sum(axis=0), joined.sum())
 
 
-def joint(table, *, symbolic):
+def joint(table, *, categorical):
     source, target = np.nonzero(table)
     rows = GridRows(source, target, *table.shape, table[source, target].astype(float))
-    return cut_jointly(rows, Sources(symbolic, Settings()))
+    return cut_jointly(rows, Sources(categorical, Settings()))
 
 
-def naive_joint_cost(table, grid, *, symbolic):
+def naive_joint_cost(table, grid, *, categorical):
     ends = [*(np.flatnonzero(np.diff(grid.target_labels)) + 1).tolist(), table.shape[1]]
-    if symbolic:
+    if categorical:
         return naive_modl.regression_grouping_cost(table, grid.source.labels.tolist(), ends, garbage=None)
     cuts = [*(np.flatnonzero(np.diff(grid.source.labels)) + 1).tolist(), len(table)]
     return naive_modl.regression_interval_cost(table, cuts, ends)
 
 
-@pytest.mark.parametrize("symbolic", [False, True])
-def test_joint_grids_cost_what_the_definition_says_and_come_near_the_best(symbolic):
+@pytest.mark.parametrize("categorical", [False, True])
+def test_joint_grids_cost_what_the_definition_says_and_come_near_the_best(categorical):
     rng = np.random.RandomState(4)
     informative = 0
     for strength in (0, 4, 12):
         table = rng.randint(0, 3, (5, 5))
-        table += strength * np.eye(5, dtype=int)[:, rng.permutation(5) if symbolic else np.arange(5)]
+        table += strength * np.eye(5, dtype=int)[:, rng.permutation(5) if categorical else np.arange(5)]
         table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-        grid = joint(table, symbolic=symbolic)
-        naive = naive_joint_cost(table, grid, symbolic=symbolic)
+        grid = joint(table, categorical=categorical)
+        naive = naive_joint_cost(table, grid, categorical=categorical)
         assert grid.source.cost == pytest.approx(naive, abs=1e-6)
-        search = naive_modl.best_regression_groups if symbolic else naive_modl.best_regression_intervals
+        search = naive_modl.best_regression_groups if categorical else naive_modl.best_regression_intervals
         best = search(table)[0]
         assert best - 1e-6 <= grid.source.cost <= best * 1.01
         informative += grid.source.n_parts > 1
@@ -61,9 +61,9 @@ def test_noise_is_no_grid():
     assert found.source.level == 0.0
 
 
-@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("categorical", [False, True])
 @pytest.mark.slow
-def test_grids_too_large_to_look_at_each_cost_what_the_definition_says(symbolic):
+def test_grids_too_large_to_look_at_each_cost_what_the_definition_says(categorical):
     """More targets than cells they are cut on at first: the cuts slide among all of them."""
     rng = np.random.RandomState(1)
     n, n_sources = 1500, 25
@@ -71,37 +71,41 @@ def test_grids_too_large_to_look_at_each_cost_what_the_definition_says(symbolic)
     target = np.argsort(np.argsort(np.sin(source / 4) * 4 + rng.normal(size=n)))
     table = np.zeros((n_sources, n), dtype=int)
     table[source, target] = 1
-    grid = joint(table, symbolic=symbolic)
+    grid = joint(table, categorical=categorical)
     assert grid.source.n_parts > 2
-    assert grid.source.cost == pytest.approx(naive_joint_cost(table, grid, symbolic=symbolic), abs=1e-4)
-    again = grid_cost(table, grid.source.labels.tolist(), grid.target_labels.tolist(), symbolic=symbolic)
+    assert grid.source.cost == pytest.approx(naive_joint_cost(table, grid, categorical=categorical), abs=1e-4)
+    again = grid_cost(table, grid.source.labels.tolist(), grid.target_labels.tolist(), categorical=categorical)
     assert again == pytest.approx(grid.source.cost, abs=1e-8)
 
 
-@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("categorical", [False, True])
 @pytest.mark.slow
-def test_the_search_for_large_grids_finds_the_best_of_small_ones(symbolic, monkeypatch):
+def test_the_search_for_large_grids_finds_the_best_of_small_ones(categorical, monkeypatch):
     monkeypatch.setattr(joint_cuts, "every_grid", lambda *_: None)
     rng = np.random.RandomState(2)
     informative = 0
     for strength in (0, 4, 8, 12, 16, 20):
         table = rng.randint(0, 3, (6, 6))
-        table += strength * np.eye(6, dtype=int)[:, rng.permutation(6) if symbolic else np.arange(6)]
+        table += strength * np.eye(6, dtype=int)[:, rng.permutation(6) if categorical else np.arange(6)]
         table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-        best = naive_modl.best_grid(table, symbolic)[0]
-        assert best - 1e-6 <= joint(table, symbolic=symbolic).source.cost <= best * (1.005 if symbolic else 1.0001)
+        best = naive_modl.best_grid(table, categorical)[0]
+        assert (
+            best - 1e-6
+            <= joint(table, categorical=categorical).source.cost
+            <= best * (1.005 if categorical else 1.0001)
+        )
         informative += best < np.log(2) + naive_modl.ln_fact(table.sum()) - 1
     assert informative >= 3
 
 
-def many_symbols(seed, n_symbols=230, n=1600):
+def many_symbols(seed, n_categories=230, n=1600):
     """A quarter of the symbols say something; the others are for a garbage group."""
     rng = np.random.RandomState(seed)
-    level = np.where(rng.random_sample(n_symbols) < 0.25, rng.choice([-1.5, 1.5], n_symbols), 0.0)
-    source = np.concatenate([np.arange(n_symbols), rng.randint(0, n_symbols, n - n_symbols)])
+    level = np.where(rng.random_sample(n_categories) < 0.25, rng.choice([-1.5, 1.5], n_categories), 0.0)
+    source = np.concatenate([np.arange(n_categories), rng.randint(0, n_categories, n - n_categories)])
     y = np.round(level[source] + rng.normal(size=n), 1)
     target = np.unique(y, return_inverse=True)[1]
-    return GridRows(source, target, n_symbols, int(target.max()) + 1)
+    return GridRows(source, target, n_categories, int(target.max()) + 1)
 
 
 @pytest.mark.slow
@@ -110,7 +114,7 @@ def test_target_cuts_are_changed_with_groups_of_many_symbols_near_those_found():
     rows = many_symbols(8)
     grid = cut_jointly(rows, Sources(True, Settings()))
     assert grid.cost <= 10079.04
-    again = grid_cost(rows.table(None, None), grid.source.labels, grid.target_labels, symbolic=True)
+    again = grid_cost(rows.table(None, None), grid.source.labels, grid.target_labels, categorical=True)
     assert again == pytest.approx(grid.cost, abs=1e-6)
 
 

@@ -17,27 +17,27 @@ CRITERIA = ["khiops", "page"]
 SIZES = [(6, 3, 40), (7, 2, 60), (7, 3, 60), (8, 3, 40), (13, 2, 60), (13, 3, 30), (14, 5, 20), (18, 2, 4)]
 
 
-def random_counts(rng, n_symbols, n_classes):
+def random_counts(rng, n_categories, n_classes):
     """From noise to clear, with rare symbols or without."""
-    shares = rng.dirichlet(np.full(n_classes, rng.choice([0.5, 2, 8])), n_symbols)
+    shares = rng.dirichlet(np.full(n_classes, rng.choice([0.5, 2, 8])), n_categories)
     if rng.random() < 0.4:  # few kinds of symbols
-        shares = shares[rng.integers(0, 3, n_symbols)]
-    sizes = rng.integers(1, rng.choice([6, 30, 80]), n_symbols)
+        shares = shares[rng.integers(0, 3, n_categories)]
+    sizes = rng.integers(1, rng.choice([6, 30, 80]), n_categories)
     if rng.random() < 0.5:
-        sizes[: n_symbols // 2] = rng.integers(1, 4, n_symbols // 2)
+        sizes[: n_categories // 2] = rng.integers(1, 4, n_categories // 2)
     counts = np.array([rng.multinomial(size, share) for size, share in zip(sizes, shares)])
-    return counts if (counts.sum(axis=0) > 0).all() else random_counts(rng, n_symbols, n_classes)
+    return counts if (counts.sum(axis=0) > 0).all() else random_counts(rng, n_categories, n_classes)
 
 
 def fitted(counts, criterion):
     """Our cost, the group of each symbol, and the bound that comes with them."""
-    symbols, classes = np.nonzero(counts)
-    times = counts[symbols, classes]
-    X = pd.DataFrame({"x": [f"s{symbol:02}" for symbol in np.repeat(symbols, times)]})
+    categories, classes = np.nonzero(counts)
+    times = counts[categories, classes]
+    X = pd.DataFrame({"x": [f"s{category:02}" for category in np.repeat(categories, times)]})
     y = [f"c{label}" for label in np.repeat(classes, times)]
     encoder = MODLEncoder(target_type="classes", n_candidates=1, criterion=criterion).fit(X, y)
     label = np.zeros(len(counts), dtype=int)
-    label[np.repeat(symbols, times)] = encoder.transform(X)["x"].cat.codes
+    label[np.repeat(categories, times)] = encoder.transform(X)["x"].cat.codes
     return encoder.costs_["x"], label.tolist(), encoder.partitions_["x"].partition.lower_bound
 
 
@@ -45,8 +45,8 @@ def fitted(counts, criterion):
 @pytest.mark.slow
 def test_the_exact_program_is_enumeration(criterion):
     rng = np.random.default_rng(1)
-    for n_symbols in [3, 4, 5, 6, 6, 6, 6, 7]:
-        counts = random_counts(rng, n_symbols, rng.integers(2, 6))
+    for n_categories in [3, 4, 5, 6, 6, 6, 6, 7]:
+        counts = random_counts(rng, n_categories, rng.integers(2, 6))
         cost, labels = naive_groups.best_groups(counts, criterion)
         assert cost == pytest.approx(naive_modl.best_groups(counts, criterion)[0], rel=1e-12)
         assert naive_modl.grouping_cost(counts, labels, criterion) == pytest.approx(cost, rel=1e-12)
@@ -67,13 +67,13 @@ def test_two_classes_are_grouped_in_runs(criterion):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize(("n_symbols", "n_classes", "tables"), SIZES)
+@pytest.mark.parametrize(("n_categories", "n_classes", "tables"), SIZES)
 @pytest.mark.slow
-def test_groups_are_optimal(criterion, n_symbols, n_classes, tables):
-    rng = np.random.default_rng(n_symbols * 10 + n_classes)
+def test_groups_are_optimal(criterion, n_categories, n_classes, tables):
+    rng = np.random.default_rng(n_categories * 10 + n_classes)
     misses = []
     for number in range(tables):
-        counts = random_counts(rng, n_symbols, n_classes)
+        counts = random_counts(rng, n_categories, n_classes)
         cost, labels, bound = fitted(counts, criterion)
         best, theirs = naive_groups.best_groups(counts, criterion)
         assert naive_modl.grouping_cost(counts, labels, criterion) == pytest.approx(cost, abs=1e-5)

@@ -22,13 +22,15 @@ MISSED = [
 """Tables of which the local search did not find the best groups, 4e-4 to 2e-3 of the cost above them."""
 
 
-def mostly_silent(rng, n_symbols, n_classes):
+def mostly_silent(rng, n_categories, n_classes):
     """Few symbols say something, the others have the same class shares."""
-    shares = np.tile(rng.dirichlet(np.full(n_classes, 5.0)), (n_symbols, 1))
-    telling = rng.permutation(n_symbols)[: rng.integers(2, max(3, n_symbols // 3) + 1)]
+    shares = np.tile(rng.dirichlet(np.full(n_classes, 5.0)), (n_categories, 1))
+    telling = rng.permutation(n_categories)[: rng.integers(2, max(3, n_categories // 3) + 1)]
     shares[telling] = rng.dirichlet(np.full(n_classes, 0.3), len(telling))
-    counts = np.array([rng.multinomial(size, share) for size, share in zip(rng.integers(20, 200, n_symbols), shares)])
-    return counts if (counts.sum(axis=0) > 0).all() else mostly_silent(rng, n_symbols, n_classes)
+    counts = np.array(
+        [rng.multinomial(size, share) for size, share in zip(rng.integers(20, 200, n_categories), shares)]
+    )
+    return counts if (counts.sum(axis=0) > 0).all() else mostly_silent(rng, n_categories, n_classes)
 
 
 def grouped_locally(counts, **options):
@@ -109,13 +111,13 @@ def test_limits_hold_beyond_every_partition(classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("n_symbols", [7, 8, 9, 10, 11, 12, 14])
+@pytest.mark.parametrize("n_categories", [7, 8, 9, 10, 11, 12, 14])
 @pytest.mark.slow
-def test_groups_beside_garbage_come_near_every_partition(n_symbols, n_classes):
-    rng = np.random.default_rng(n_symbols * 10 + n_classes)
+def test_groups_beside_garbage_come_near_every_partition(n_categories, n_classes):
+    rng = np.random.default_rng(n_categories * 10 + n_classes)
     with_garbage, far = 0, []
     for number in range(15):
-        counts = mostly_silent(rng, n_symbols, n_classes)
+        counts = mostly_silent(rng, n_categories, n_classes)
         best, theirs = naive_groups.best_groups(counts, "khiops")
         with_garbage += naive_modl.grouping_choice(counts, theirs)[1] is not None
         found = grouped_locally(counts)
@@ -124,7 +126,7 @@ def test_groups_beside_garbage_come_near_every_partition(n_symbols, n_classes):
         assert found.lower_bound <= best + 1e-6
         far += [(number, found.cost / best - 1)] if found.cost > best * (1 + CLOSE) else []
     assert with_garbage >= 6
-    assert len(far) <= (1 if (n_classes, n_symbols) == (2, 14) else 0), far
+    assert len(far) <= (1 if (n_classes, n_categories) == (2, 14) else 0), far
 
 
 @pytest.mark.parametrize("counts", MISSED)
@@ -148,9 +150,9 @@ def joined_by_two(task, start, _):
 def test_costs_never_rise_and_are_those_of_the_definition(n_classes, joined, step):
     rng, order = np.random.default_rng(n_classes), np.random.RandomState(0)
     garbage_before, garbage_after, lower = 0, 0, 0
-    for n_symbols in (7, 8, 10, 12, 14, 20, 30, 40):
-        counts = mostly_silent(rng, n_symbols, n_classes)
-        counts[n_symbols // 2] = 2 * counts[0]  # one unit where proportional modalities are joined
+    for n_categories in (7, 8, 10, 12, 14, 20, 30, 40):
+        counts = mostly_silent(rng, n_categories, n_classes)
+        counts[n_categories // 2] = 2 * counts[0]  # one unit where proportional modalities are joined
         for task in tasks_of(counts, joined=joined):
             for start in one_large_group(rng, task):
                 end = step(task, start, order)
@@ -169,8 +171,8 @@ def test_costs_never_rise_and_are_those_of_the_definition(n_classes, joined, ste
 def test_sweeps_of_moves_that_cost_more_in_all_are_not_kept(n_classes):
     """Each move out of the garbage is priced as the first one; of groups that have settled some sweeps cost nats."""
     rng = np.random.default_rng(n_classes)
-    for n_symbols in (7, 8, 10, 12, 14, 20, 30, 40) * 3:
-        for task in tasks_of(mostly_silent(rng, n_symbols, n_classes), joined=False):
+    for n_categories in (7, 8, 10, 12, 14, 20, 30, 40) * 3:
+        for task in tasks_of(mostly_silent(rng, n_categories, n_classes), joined=False):
             for start in one_large_group(rng, task):
                 _, settled, _ = move(task, start.labels, np.arange(len(task.units)))
                 again = move(task, settled, np.random.RandomState(1).permutation(len(task.units)))[1]
@@ -183,8 +185,8 @@ def test_polish_brings_perturbed_groups_back_to_the_optimum(n_classes, share):
     """Garbage groups that were perturbed: the exact program's groups come back, most of the time."""
     rng, order = np.random.default_rng(n_classes), np.random.RandomState(0)
     back, garbage = [], 0
-    for n_symbols in (8, 9, 10, 11, 12, 13, 14) * 3:
-        counts = mostly_silent(rng, n_symbols, n_classes)
+    for n_categories in (8, 9, 10, 11, 12, 13, 14) * 3:
+        counts = mostly_silent(rng, n_categories, n_classes)
         best, labels = naive_groups.best_groups(counts, "khiops")
         granularity, theirs = naive_modl.grouping_choice(counts, labels)
         if theirs is None:
@@ -211,8 +213,8 @@ def test_polish_brings_perturbed_groups_back_to_the_optimum(n_classes, share):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_joins_beside_garbage_find_the_groups_that_were_split(n_classes):
     rng, joined, tried = np.random.default_rng(n_classes + 10), 0, 0
-    for n_symbols in (9, 10, 11, 12, 13, 14) * 8:
-        counts = mostly_silent(rng, n_symbols, n_classes)
+    for n_categories in (9, 10, 11, 12, 13, 14) * 8:
+        counts = mostly_silent(rng, n_categories, n_classes)
         best, labels = naive_groups.best_groups(counts, "khiops")
         granularity, garbage = naive_modl.grouping_choice(counts, labels)
         if garbage is None:

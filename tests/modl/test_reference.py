@@ -25,7 +25,7 @@ def numeric(records):
     return [one for one in records if one["type"] == "Numerical"]
 
 
-def symbolic(records):
+def categorical(records):
     return [one for one in records if one["type"] != "Numerical"]
 
 
@@ -40,9 +40,9 @@ def khiops_ends(record):
 
 
 def khiops_labels(record):
-    place = {symbol: i for i, members in enumerate(record["khiops_groups"]) for symbol in members}
+    place = {category: i for i, members in enumerate(record["khiops_groups"]) for category in members}
     other = place.get("", place.get(None))
-    return [place.get(symbol, other) for symbol in record["contingency"]["values"]]
+    return [place.get(category, other) for category in record["contingency"]["values"]]
 
 
 def khiops_null(record):
@@ -52,7 +52,7 @@ def khiops_null(record):
 
 def test_there_are_records_of_both_kinds(records):
     assert len(numeric(records)) == 12
-    assert len(symbolic(records)) == 16
+    assert len(categorical(records)) == 16
 
 
 def test_costs_and_levels_of_khiops_intervals(records):
@@ -73,7 +73,7 @@ def test_costs_and_levels_of_khiops_intervals(records):
 
 
 def test_costs_and_levels_of_khiops_groups(records):
-    for record in symbolic(records):
+    for record in categorical(records):
         counts, labels = counts_of(record), khiops_labels(record)
         left, garbage = record["khiops_V_and_garbage"]
         assert garbage == 0
@@ -109,7 +109,7 @@ def test_intervals_are_optimal_and_never_above_khiops(records):
 
 
 def test_groups_are_optimal_and_never_above_khiops(records):
-    for record in symbolic(records):
+    for record in categorical(records):
         counts = counts_of(record)
         n_candidates = CANDIDATES[record["dataset"]]
         found = group(counts, Settings(n_candidates=n_candidates))

@@ -13,13 +13,13 @@ from tests.modl_data import tables
 @given(tables(10, 4), st.sampled_from(["page", "khiops"]), st.randoms(use_true_random=False))
 def test_classes_and_modalities_can_be_renamed(counts, criterion, random):
     assume(counts.sum() >= 2)
-    classes, symbols = list(range(counts.shape[1])), list(range(len(counts)))
+    classes, categories = list(range(counts.shape[1])), list(range(len(counts)))
     random.shuffle(classes)
-    random.shuffle(symbols)
+    random.shuffle(categories)
     assert discretize(counts[:, classes], Settings(criterion=criterion)).cost == pytest.approx(
         discretize(counts, Settings(criterion=criterion)).cost
     )
-    assert group(counts[symbols][:, classes], Settings(criterion=criterion)).cost == pytest.approx(
+    assert group(counts[categories][:, classes], Settings(criterion=criterion)).cost == pytest.approx(
         group(counts, Settings(criterion=criterion)).cost
     )
 

@@ -18,7 +18,7 @@ def replace_and_average(model, encoder, X, columns, method):
                 continue
             fitted = encoder.columns_[name].fitted
             weights = fitted.weights(found[name].unseen)[found[name].which[place[0]]]
-            choices.append([(fitted.symbols[k], w) for k, w in zip(fitted.donors, weights, strict=True)])
+            choices.append([(fitted.categories[k], w) for k, w in zip(fitted.donors, weights, strict=True)])
         combinations = list(product(*choices))
         tried = X.iloc[[row] * len(combinations)].copy()
         for place, name in enumerate(columns):

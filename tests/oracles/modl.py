@@ -256,7 +256,7 @@ def grouping_choice(counts, labels, n_candidates=1):
 
 # ---------------------------------------------------------------- regression (joint grid, khiops)
 def grid_cost_of_counts(
-    sizes, grid, parts, symbolic, n_candidates=1, granularity=None, garbage=None, fewest=MIN_FOR_GARBAGE
+    sizes, grid, parts, categorical, n_candidates=1, granularity=None, garbage=None, fewest=MIN_FOR_GARBAGE
 ):
     """grid_cost, from the rows of each source value and the counts (I, T) of the grid: for long columns."""
     grid = np.asarray(grid)
@@ -266,7 +266,7 @@ def grid_cost_of_counts(
         return math.log(2) + ln_fact(N)
     if K == 1 or T == 1:  # decision 9
         return INF
-    if symbolic:
+    if categorical:
         prior = _best_grouping_prior(sizes, parts, n_candidates, granularity, garbage, fewest)[0]
     else:
         prior = _best_interval_prior(sizes, list(parts), n_candidates, granularity)[0]
@@ -284,7 +284,7 @@ def regression_grouping_cost(table, labels, target_ends, n_candidates=1, granula
 
 
 def grid_cost(
-    table, parts, target_ends, symbolic, n_candidates=1, granularity=None, garbage=None, fewest=MIN_FOR_GARBAGE
+    table, parts, target_ends, categorical, n_candidates=1, granularity=None, garbage=None, fewest=MIN_FOR_GARBAGE
 ):
     """Cost of a grid over a source and a numeric target, under "khiops" (the page prints none for regressions).
 
@@ -300,9 +300,9 @@ def grid_cost(
     them: tenths of a nat less); and it allows a garbage group beside any two others, however few the modalities are
     (5 of them, V = 4 or 6): fewest=3."""
     table = np.asarray(table)
-    rows = merge_groups(table, parts) if symbolic else merge_intervals(table, list(parts))
+    rows = merge_groups(table, parts) if categorical else merge_intervals(table, list(parts))
     grid = np.array(merge_intervals(np.array(rows).T, list(target_ends))).T
-    return grid_cost_of_counts(table.sum(axis=1), grid, parts, symbolic, n_candidates, granularity, garbage, fewest)
+    return grid_cost_of_counts(table.sum(axis=1), grid, parts, categorical, n_candidates, granularity, garbage, fewest)
 
 
 # ---------------------------------------------------------------- exhaustive optima
@@ -356,14 +356,14 @@ def best_regression_groups(table, n_candidates=1, granularity=None, garbage=None
     return best_grid(table, True, n_candidates, granularity, garbage)
 
 
-def best_grid(table, symbolic, n_candidates=1, granularity=None, garbage=None, fewest=MIN_FOR_GARBAGE):
+def best_grid(table, categorical, n_candidates=1, granularity=None, garbage=None, fewest=MIN_FOR_GARBAGE):
     """(cost, labels or ends of the source, target_ends): every partition of the source by every one of the target.
 
     6 by 6 values take about .02 s, 8 symbols by 6 a second."""
     table = np.asarray(table)
     (B, Bt), N, sizes = table.shape, int(table.sum()), table.sum(axis=1)
     assert B <= 9 and Bt <= 9
-    sources, targets = list(all_labels(B) if symbolic else all_ends(B)), list(all_ends(Bt))
+    sources, targets = list(all_labels(B) if categorical else all_ends(B)), list(all_ends(Bt))
     cost = np.full((len(sources), len(targets)), INF)
     facts = np.array([ln_fact(n) for n in range(N + Bt + 1)])
     T = np.array([len(ends) for ends in targets])
@@ -372,13 +372,13 @@ def best_grid(table, symbolic, n_candidates=1, granularity=None, garbage=None, f
         into[t, np.arange(Bt), np.searchsorted(ends, np.arange(Bt), side="right")] = 1
     of_target = np.array([rissanen(k - 1, N - 1) if k > 1 else INF for k in T])
     for s, source in enumerate(sources):
-        if symbolic:
+        if categorical:
             rows, K = merge_groups(table, source), max(source) + 1
         else:
             rows, K = merge_intervals(table, source), len(source)
         if K == 1:
             continue
-        if symbolic:
+        if categorical:
             prior = _best_grouping_prior(sizes, source, n_candidates, granularity, garbage, fewest)[0]
         else:
             prior = _best_interval_prior(sizes, source, n_candidates, granularity)[0]
@@ -388,7 +388,7 @@ def best_grid(table, symbolic, n_candidates=1, granularity=None, garbage=None, f
     s, t = np.unravel_index(cost.argmin(), cost.shape)
     null = math.log(2) + ln_fact(N)
     if not cost[s, t] < null:
-        return null, [0] * B if symbolic else [B], [Bt]
+        return null, [0] * B if categorical else [B], [Bt]
     return float(cost[s, t]), sources[s], targets[t]
 
 

@@ -11,14 +11,14 @@ import pandas as pd
 
 def factorize(values):
     """Codes by first appearance; missing (None, NaN) last where there is any."""
-    symbols = []
+    categories = []
     for value in values:
-        if not is_missing(value) and value not in symbols:
-            symbols.append(value)
-    codes = [len(symbols) if is_missing(value) else symbols.index(value) for value in values]
+        if not is_missing(value) and value not in categories:
+            categories.append(value)
+    codes = [len(categories) if is_missing(value) else categories.index(value) for value in values]
     if any(is_missing(value) for value in values):
-        symbols.append(None)
-    return codes, symbols
+        categories.append(None)
+    return codes, categories
 
 
 def is_missing(value):

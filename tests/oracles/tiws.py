@@ -34,17 +34,17 @@ def first_smallest(values):
 
 
 # ---------------------------------------------------------------- sections 1 and 2: words and documents
-def in_order(symbols):
+def in_order(categories):
     """The distinct symbols sorted as strings, None last."""
-    return sorted(set(symbols), key=lambda symbol: (symbol is None, str(symbol)))
+    return sorted(set(categories), key=lambda category: (category is None, str(category)))
 
 
 def _count(rows, weight, categories, words, column):
     """f(c, w): weight of the rows of category c that contain word w."""
     f = np.zeros((len(categories), len(words)))
     for row, one in zip(rows, weight):
-        for i, (feature, symbol) in enumerate(words):
-            if row[feature] == symbol:
+        for i, (feature, category) in enumerate(words):
+            if row[feature] == category:
                 f[categories.index(row[column]), i] += one
     return f
 

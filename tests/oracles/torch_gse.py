@@ -71,8 +71,8 @@ class NaiveGSE:
         return n_rows if self.reduction == "mean" else 1
 
     def _leaves(self):
-        symbols = {(name, k): row for name, rows in self.tables.items() for k, row in rows.items()}
-        return symbols | {(name, None): tensor for name, tensor in self.dense.items()}
+        categories = {(name, k): row for name, rows in self.tables.items() for k, row in rows.items()}
+        return categories | {(name, None): tensor for name, tensor in self.dense.items()}
 
     def _totals(self, losses):
         """The sum over the rows of each row's own gradient; a key is missing where no row has one."""

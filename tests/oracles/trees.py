@@ -38,12 +38,12 @@ def number_sides(column):
 
 def symbol_sides(column):
     """Every way to send symbols left, each pair of sides once."""
-    symbols = sorted(set(column), key=str)
-    first, rest = symbols[0], symbols[1:]
+    categories = sorted(set(column), key=str)
+    first, rest = categories[0], categories[1:]
     for many in range(len(rest)):
         for others in combinations(rest, many):
             left = {first, *others}
-            yield np.array([symbol in left for symbol in column])
+            yield np.array([category in left for category in column])
 
 
 def gain_of(left, y, weight, criterion, n_classes):
@@ -52,10 +52,10 @@ def gain_of(left, y, weight, criterion, n_classes):
     return impurity(y, weight, criterion, n_classes) * weight.sum() - sum(parts)
 
 
-def best_gain(columns, symbolic, y, weight, criterion, n_classes, min_rows=1, min_weight=0.0):
+def best_gain(columns, categorical, y, weight, criterion, n_classes, min_rows=1, min_weight=0.0):
     """The most that any allowed split gains; None where there is none."""
     best = None
-    for column, is_symbolic in zip(columns, symbolic, strict=True):
+    for column, is_symbolic in zip(columns, categorical, strict=True):
         for left in symbol_sides(column) if is_symbolic else number_sides(column):
             if min(left.sum(), (~left).sum()) < min_rows:
                 continue
@@ -71,8 +71,8 @@ def drawn_targets(column, y, weight):
 
     Method of moments: s2 within symbols, tau2 between them. The weighted mean of all rows stays where it was.
     """
-    symbols = sorted(set(column), key=str)
-    inside = [np.array([value == symbol for value in column]) for symbol in symbols]
+    categories = sorted(set(column), key=str)
+    inside = [np.array([value == category for value in column]) for category in categories]
     n = np.array([weight[rows].sum() for rows in inside])
     means = np.array([(weight[rows] * y[rows]).sum() for rows in inside]) / n
     mean = (n * means).sum() / n.sum()
@@ -98,9 +98,9 @@ def walk(tree, row, codes_of):
         value = row[f]
         if codes_of[f] is not None:
             code = codes_of[f].get(value)
-            if code in tree.left_symbols(node):
+            if code in tree.left_categories(node):
                 left = True
-            elif code in tree.right_symbols(node):
+            elif code in tree.right_categories(node):
                 left = False
             else:
                 left = tree.other_left[node]
@@ -120,7 +120,7 @@ def mixture(tree, row, codes_of, donors):
     column, weights = next(iter(donors.items()))
     rest = {other: one for other, one in donors.items() if other != column}
     total = 0.0
-    for symbol, weight in weights.items():
-        replaced = [symbol if place == column else value for place, value in enumerate(row)]
+    for category, weight in weights.items():
+        replaced = [category if place == column else value for place, value in enumerate(row)]
         total = total + weight * mixture(tree, replaced, codes_of, rest)
     return total

@@ -57,7 +57,7 @@ class Design:
         return np.concatenate([self.places[name] for name in self.flat])
 
 
-def build(table, symbolic, numeric=(), *, crosses=1, weight=None, cuts=None):
+def build(table, categorical, numeric=(), *, crosses=1, weight=None, cuts=None):
     """The design of a frame whose rows all count: `cuts` (column -> upper bounds) make intervals of numeric columns."""
     n, weight = len(table), np.ones(len(table)) if weight is None else weight
     columns, places, keys, flat = [], {}, {}, []
@@ -69,9 +69,9 @@ def build(table, symbolic, numeric=(), *, crosses=1, weight=None, cuts=None):
         if is_flat:
             flat.append(name)
 
-    values = {name: [plain(value) for value in table[name]] for name in symbolic}
+    values = {name: [plain(value) for value in table[name]] for name in categorical}
     for order in range(1, crosses + 1):
-        for names in combinations(symbolic, order):
+        for names in combinations(categorical, order):
             rows = values[names[0]] if order == 1 else list(zip(*(values[name] for name in names)))
             seen = list(dict.fromkeys(rows))
             add(":".join(names), [np.array([row == key for row in rows], dtype=float) for key in seen], seen)

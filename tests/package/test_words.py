@@ -16,11 +16,15 @@ IDENTIFIERS = {
         entries n_entries symbol symbols n_symbols by_symbol cross crosses penalised Piece Turns Spreads SpreadsOfOne
         SpreadsOfClasses OneScore ManyClasses Sharing SmallPieces Draws hand_up pull_back sum_pulls pulls_at pull_of
         logistic_pulls kept_pulls softmax_pulls settle Tally Layout layout Rarity rarity Evidence Descent descent Course
-        Known raws turn take_turn take_turns take_squared_turn goes_by_turns by_turns
+        Known raws turn take_turn take_turns take_squared_turn goes_by_turns by_turns alphabet alphabets certainty
+        Certainty Dealt dealt sweep sweeps n_sweeps Symbols symbolic
     """,
     ("jitter", "stacking", "tiws", "modl", "export"): "MOST LEAST Likeness Tally stranger turn turns",
     ("categories", "frame", "encoders"): "Alphabet RawTable raws",
     ("compare",): "Course course",
+    ("categories", "compare", "encoders", "frame", "jitter", "modl", "tiws"): """
+        symbol symbols symbolic n_symbols Symbols SYMBOLIC alphabet alphabets
+    """,
     ("categories", "compare", "encoders", "export", "frame", "jitter", "modl", "plots", "stacking", "tiws"): """
         place places workplace
     """,
@@ -29,15 +33,6 @@ IDENTIFIERS = {
     """,
 }
 """Retired as names of variables, functions, classes and attributes of these folders."""
-
-EXCEPTIONS = {
-    ("models/model.py", "symbols"),  # an attribute of `codes.Categories`
-    ("models/base.py", "symbols"),
-    ("models/out_of_core/parts.py", "symbols"),
-    ("models/out_of_core/cache.py", "symbols"),
-    ("models/out_of_core/fit.py", "symbols"),
-    ("models/export_terms.py", "symbols"),
-}
 
 PHRASES = [
     r"what nothing holds back",
@@ -101,7 +96,7 @@ def test_retired_identifiers_are_gone(folders):
         for path in (package / folder).rglob("*.py")
         for name in names_of(path) & retired
     }
-    assert found == {(file, name) for file, name in EXCEPTIONS if file.split("/")[0] in folders}
+    assert not found
 
 
 def test_retired_phrases_are_gone():

@@ -208,8 +208,8 @@ def a_sum_of_classes(seed):
     X = pd.DataFrame({"s": rng.choice(list("abcdef"), n), "t": rng.choice(list("pqrs"), n)})
     X["x"], X["z"] = rng.normal(rng.choice([0.0, 2.0]), 1.0, n), rng.uniform(0.5, 1.5, n)
     score = np.zeros((n, k))
-    for _, symbols, by in (TERMS[name] for name in names):
-        codes = X.groupby(list(symbols)).ngroup() if symbols else 0
+    for _, categories, by in (TERMS[name] for name in names):
+        codes = X.groupby(list(categories)).ngroup() if categories else 0
         score += rng.normal(0.0, 0.5, (24, k))[codes] * np.broadcast_to(by(X), n)[:, None]
     y = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
     weight = rng.uniform(0.5, 2.0, n) if rng.random() < 0.5 else np.ones(n)
@@ -242,12 +242,12 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
     flat = {TERMS[name][0]: np.broadcast_to(TERMS[name][2](X), len(X)) for name in names if TERMS[name][1] is None}
     F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
     together = {}
-    for block, symbols, by in (TERMS[name] for name in names):
-        variance = model.variances_.loc[block, "variance"] if alpha == "auto" and symbols else 1 / (0.05 * len(X))
-        if symbols is None or variance == 0:
+    for block, categories, by in (TERMS[name] for name in names):
+        variance = model.variances_.loc[block, "variance"] if alpha == "auto" and categories else 1 / (0.05 * len(X))
+        if categories is None or variance == 0:
             continue
         frame, held = model.coefs_[block], (design_effect if alpha == "auto" else 1.0) / variance
-        own = X[symbols] if isinstance(symbols, str) else pd.Series([*zip(*(X[one] for one in symbols))])
+        own = X[categories] if isinstance(categories, str) else pd.Series([*zip(*(X[one] for one in categories))])
         Z = np.column_stack([[value == key for value in own] for key in frame.index])
         Z = Z * np.broadcast_to(by(X), len(X))[:, None]
         theta, size = frame[values].to_numpy(), Z.shape[1] * k

@@ -307,7 +307,7 @@ def test_the_mean_is_the_sequence_of_torch(rule, batch):
     theta = starting(1)
     options = Options(RULES[rule][0], learning_rate=RATE, gradient="mean", batch_size=batch, epochs=2, shuffle=False)
     got = kernel_train(PRODUCTS, codes, x, y, theta, "logistic", options)
-    symbols = torch.tensor(theta[:10, 0], requires_grad=True)
+    categories = torch.tensor(theta[:10, 0], requires_grad=True)
     scalars = torch.tensor(theta[10:, 0], requires_grad=True)
     made = {
         "sgd": lambda p: torch.optim.SGD(p, lr=RATE),
@@ -316,17 +316,17 @@ def test_the_mean_is_the_sequence_of_torch(rule, batch):
         "adagrad": lambda p: torch.optim.Adagrad(p, lr=RATE, initial_accumulator_value=0.3),
         "rmsprop": lambda p: torch.optim.RMSprop(p, lr=RATE, alpha=0.9),
         "adam": lambda p: torch.optim.Adam(p, lr=RATE),
-    }[rule]([symbols, scalars])
+    }[rule]([categories, scalars])
     c, xs, target = torch.tensor(codes.astype(np.int64)), torch.tensor(x), torch.tensor(y)
     for _ in range(2):
         for first in range(0, 60, batch):
             i = slice(first, first + batch)
-            a, b = symbols[c[i, 0]], symbols[c[i, 1]]
+            a, b = categories[c[i, 0]], categories[c[i, 1]]
             score = a * b * xs[i, 0] - 0.5 * b * scalars[0] + scalars[1] * xs[i, 1] + scalars[2]
             made.zero_grad()
             torch.nn.functional.binary_cross_entropy_with_logits(score, target[i]).backward()
             made.step()
-    want = torch.cat([symbols, scalars]).detach().numpy()
+    want = torch.cat([categories, scalars]).detach().numpy()
     np.testing.assert_allclose(got[:, 0], want, rtol=1e-10, atol=1e-12)
 
 

@@ -301,8 +301,8 @@ def test_draws_know_that_levels_of_blocks_are_not_told(n_rows, noise, crosses):
     keys = [X["a"], X["b"], X["a"] + X["b"]][: 2 * crosses - 1]
     y = 10 + noise * rng.normal(size=n_rows)
     for key in keys:
-        symbols = key.unique()
-        y = y + key.map(dict(zip(symbols, rng.normal(size=len(symbols))))).to_numpy()
+        categories = key.unique()
+        y = y + key.map(dict(zip(categories, rng.normal(size=len(categories))))).to_numpy()
     options = ADDITIVE | {"interactions": "pairwise" if crosses == 2 else None}
     model = WideRegressor(loss="squared_error", **options, n_posterior_samples=500).fit(X, y)
     columns, held, found = [np.ones(n_rows)], [0.0], [model.coefs_["(intercept)"]["sd"].iloc[0]]

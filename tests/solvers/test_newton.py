@@ -52,7 +52,7 @@ def products(n=1500):
 
 
 def coefs(table, column, vocabulary):
-    return table[column].map({symbol: place for place, symbol in enumerate(vocabulary)}).to_numpy()
+    return table[column].map({category: place for place, category in enumerate(vocabulary)}).to_numpy()
 
 
 def product_score(table):
@@ -229,15 +229,15 @@ def test_a_row_counts_the_others_of_its_symbol():
     assert model.predict(new[3:])[0] < 0.2
 
 
-@pytest.mark.parametrize("n_symbols", [3, 40, 400], ids=["common", "both", "rare"])
+@pytest.mark.parametrize("n_categories", [3, 40, 400], ids=["common", "both", "rare"])
 @pytest.mark.parametrize("unknown", [False, True], ids=["", "rows without"])
-def test_classes_of_counts_are_counted_by_hand(n_symbols, unknown):
+def test_classes_of_counts_are_counted_by_hand(n_categories, unknown):
     """Of training rows by the others with their symbol, of later ones by those less one; of few and of many symbols."""
-    rng = np.random.default_rng(n_symbols)
-    codes = (n_symbols * rng.random(500) ** 3).astype(np.int32) - unknown
+    rng = np.random.default_rng(n_categories)
+    codes = (n_categories * rng.random(500) ** 3).astype(np.int32) - unknown
     nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     grown, classes = CountEffect(0, ("a",), nothing, none).grow(codes)
-    counts = [int(np.sum(codes == symbol)) for symbol in range(codes.max() + 1)]
+    counts = [int(np.sum(codes == category)) for category in range(codes.max() + 1)]
     assert grown.counts.tolist() == counts
     for later, found in ((False, classes), (True, grown.codes(codes))):
         for code, own in zip(codes, found, strict=True):

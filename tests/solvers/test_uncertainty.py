@@ -56,8 +56,8 @@ def curvature_of_rows(loss, model, X):
     return model.predict(X) / model.dispersion_
 
 
-def indicators(column, symbols):
-    return (column.to_numpy()[:, None] == np.asarray(symbols)).astype(float)
+def indicators(column, categories):
+    return (column.to_numpy()[:, None] == np.asarray(categories)).astype(float)
 
 
 # -- slopes by symbol beside a lone intercept ---------------------------------------------
@@ -86,18 +86,18 @@ def test_slopes_by_symbol_have_the_variance_of_restricted_likelihood(mean):
 def test_slopes_by_symbol_and_their_intercept_are_as_uncertain_as_dense_algebra_says(loss, alpha):
     X, y = slopes_by_symbol(loss, 2, n=600)
     model = inner(estimator(loss, "w[s]*x + b[1]", alpha=alpha, **EXACT), standardize=False).fit(X, y)
-    symbols = sorted(X["s"].unique())
-    design = np.column_stack([indicators(X["s"], symbols) * X[["x"]].to_numpy(), np.ones(len(X))])
+    categories = sorted(X["s"].unique())
+    design = np.column_stack([indicators(X["s"], categories) * X[["x"]].to_numpy(), np.ones(len(X))])
     hessians = curvature_of_rows(loss, model, X)
     rows = len(X) * alpha / (1.0 if loss == "logistic" else model.dispersion_) if alpha != "auto" else 0.0
     held = precision_of(model, "w") if alpha == "auto" else rows
-    penalty = np.diag([*np.full(len(symbols), held), 0.0])
+    penalty = np.diag([*np.full(len(categories), held), 0.0])
     want = np.sqrt(np.diag(np.linalg.inv(design.T @ (hessians[:, None] * design) + penalty)))
-    found = [*model.coefs_["w"]["sd"].loc[symbols], model.coefs_["b"]["sd"].iloc[0]]
+    found = [*model.coefs_["w"]["sd"].loc[categories], model.coefs_["b"]["sd"].iloc[0]]
     np.testing.assert_allclose(found, want, rtol=2e-3)
     if alpha == "auto":
         own = np.linalg.inv(design.T @ (hessians[:, None] * design) + penalty)[:-1, :-1]
-        assert model.variances_.loc["w", "edf"] == pytest.approx(len(symbols) - held * np.trace(own), rel=1e-3)
+        assert model.variances_.loc["w", "edf"] == pytest.approx(len(categories) - held * np.trace(own), rel=1e-3)
 
 
 @pytest.mark.parametrize("samples", [0, 400])
@@ -116,10 +116,10 @@ def test_a_slope_of_which_rows_say_nothing_is_not_known(samples):
     others = known.coefs_["w"].index
     np.testing.assert_allclose(model.coefs_["w"]["sd"][others], known.coefs_["w"]["sd"][others], rtol=0.2)
     assert np.isfinite(model.dispersion_)
-    symbols = sorted(others)
-    design = np.column_stack([indicators(X["s"], symbols) * X[["x"]].to_numpy(), np.ones(len(X))])
+    categories = sorted(others)
+    design = np.column_stack([indicators(X["s"], categories) * X[["x"]].to_numpy(), np.ones(len(X))])
     rest = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
-    assert model.dispersion_ == pytest.approx(rest @ rest / (len(y) - len(symbols) - 1), rel=1e-3)
+    assert model.dispersion_ == pytest.approx(rest @ rest / (len(y) - len(categories) - 1), rel=1e-3)
     plt = pytest.importorskip("matplotlib.pyplot")
     dotted = [line for line in model.plot_term("w").get_lines() if line.get_linestyle() == ":"]
     assert len(dotted) == 1  # from one side to the other
@@ -134,9 +134,9 @@ def test_coefficients_by_category_at_the_raw_zero_of_a_number():
     """Both are held at its mean, and shown at its zero: less mean times slope, about the mean over categories."""
     X, y = slopes_by_symbol("squared_error", 4, mean=3.0, n=900)
     model = WideRegressor("a[s] + w[s]*x + b[1]", loss="squared_error", alpha=0.01, **EXACT).fit(X, y)
-    symbols = sorted(X["s"].unique())
-    centre, posterior, q = X["x"].mean(), X["x"].std(ddof=0), len(symbols)
-    one_hot = indicators(X["s"], symbols)
+    categories = sorted(X["s"].unique())
+    centre, posterior, q = X["x"].mean(), X["x"].std(ddof=0), len(categories)
+    one_hot = indicators(X["s"], categories)
     scaled = (X["x"].to_numpy()[:, None] - centre) / posterior
     design = np.column_stack([one_hot, one_hot * scaled, np.ones(len(X))])
     held = np.diag([*np.full(2 * q, 0.01 * len(X)), 0.0])
@@ -144,10 +144,10 @@ def test_coefficients_by_category_at_the_raw_zero_of_a_number():
     beside = np.eye(q) - 1.0 / q
     shown = np.column_stack([beside, -centre / posterior * beside, np.zeros(q)])
     want = np.sqrt(np.diag(shown @ covariance @ shown.T))
-    np.testing.assert_allclose(model.coefs_["a"]["sd"].loc[symbols], want, rtol=1e-6)
+    np.testing.assert_allclose(model.coefs_["a"]["sd"].loc[categories], want, rtol=1e-6)
     slopes = np.column_stack([np.zeros((q, q)), np.eye(q) / posterior, np.zeros(q)])
     want = np.sqrt(np.diag(slopes @ covariance @ slopes.T))
-    np.testing.assert_allclose(model.coefs_["w"]["sd"].loc[symbols], want, rtol=1e-6)
+    np.testing.assert_allclose(model.coefs_["w"]["sd"].loc[categories], want, rtol=1e-6)
 
 
 def test_categories_take_up_what_centring_their_slopes_moves_where_not_all_are_joint(monkeypatch):
@@ -177,9 +177,9 @@ def a_sum(seed):
     X = pd.DataFrame({"s": rng.choice(list("abcdef"), n), "t": rng.choice(list("pqrs"), n)})
     X["x"], X["z"] = rng.normal(rng.choice([0.0, 2.0]), 1.0, n), rng.uniform(0.5, 1.5, n)
     score = np.zeros(n)
-    for _, symbols, by in (TERMS[name] for name in names):
-        codes = symbols and X.groupby(list(symbols)).ngroup()
-        score += (rng.normal(0.0, 0.4, 24)[codes] if symbols else 0.3) * by(X)
+    for _, categories, by in (TERMS[name] for name in names):
+        codes = categories and X.groupby(list(categories)).ngroup()
+        score += (rng.normal(0.0, 0.4, 24)[codes] if categories else 0.3) * by(X)
     y = rng.gamma(2.0, np.exp(0.4 * score) / 2.0) if loss == "gamma" else draw(loss, score, rng)
     weight = rng.uniform(0.5, 2.0, n) if rng.random() < 0.5 else np.ones(n)
     offset = 0.3 * rng.normal(size=n) if rng.random() < 0.5 else np.zeros(n)
@@ -202,12 +202,12 @@ def dense_parts(model, names, X, y, loss, weight, offset, alpha):
     dispersion = 1.0 if loss == "logistic" else model.dispersion_
     flat, blocks = {}, {}
     for name in names:
-        block, symbols, by = TERMS[name]
+        block, categories, by = TERMS[name]
         factor = np.broadcast_to(by(X), len(X))[:, None]
-        if symbols is None:
+        if categories is None:
             flat[block] = factor
             continue
-        own = X[symbols] if isinstance(symbols, str) else pd.Series([*zip(*(X[one] for one in symbols))])
+        own = X[categories] if isinstance(categories, str) else pd.Series([*zip(*(X[one] for one in categories))])
         one_hot = np.column_stack([[value == key for value in own] for key in model.coefs_[block].index])
         if alpha != "auto":
             blocks[block] = one_hot * factor, 0.05 * len(X) / dispersion
@@ -311,10 +311,10 @@ def test_draws_of_smooth_intervals_are_of_the_whole_posterior(loss, missing):
     options = ADDITIVE | {"numeric": "smooth", "n_posterior_samples": 1000, "tol": 1e-5, "max_iter": 2000}
     model = estimator(loss, **options)
     model.fit(X, y)
-    symbols = sorted(X["c"].unique())
+    categories = sorted(X["c"].unique())
     intervals, apart = cut(X["x"].to_numpy(), list(model.coefs_["x"].index))
     assert apart == missing
-    design = np.column_stack([indicators(X["c"], symbols), intervals, np.ones(1500)])
+    design = np.column_stack([indicators(X["c"], categories), intervals, np.ones(1500)])
     variance = model.variances_["variance"]
     held = walk_beside_missing(intervals.shape[1], apart)
     penalty = np.zeros((design.shape[1],) * 2)
@@ -403,13 +403,15 @@ def test_an_unseen_symbol_has_its_variance_times_what_multiplies_it(formula, sta
     inner(model, standardize=standardize).fit(X, y)
     x = np.array([0.0, 1.0, 5.0, 10.0])
     _, std = model.predict(pd.DataFrame({"s": "never", "x": x}), return_std=True)
-    variance, symbols = model.variances_["variance"], sorted(X["s"].unique())
+    variance, categories = model.variances_["variance"], sorted(X["s"].unique())
     centre = X["x"].mean() if standardize and "a[s]" in formula else 0.0  # where `a` is held to 0
     columns, held = [], []
     for block, factor in {"w": X["x"].to_numpy()[:, None] - centre, "a": 3.0}.items():
         if f"{block}[s]" in formula:
-            columns.append(indicators(X["s"], symbols) * factor * (-2.0 if "-2*" in formula and block == "w" else 1.0))
-            held += [1.0 / variance[block]] * len(symbols)
+            columns.append(
+                indicators(X["s"], categories) * factor * (-2.0 if "-2*" in formula and block == "w" else 1.0)
+            )
+            held += [1.0 / variance[block]] * len(categories)
     design = np.column_stack([*columns, np.ones(len(X))])
     whole = np.linalg.inv(design.T @ design / model.dispersion_ + np.diag([*held, 0.0]))
     want = whole[-1, -1]  # of the level that new categories are drawn about

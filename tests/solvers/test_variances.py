@@ -949,17 +949,17 @@ def test_draws_of_intercepts_and_blocks_are_those_of_the_whole_posterior(nested)
     y = rng.normal(size=4)[a] + 0.5 * rng.normal(size=100)[b] + rng.normal(size=900)
     model = WideRegressor(loss="squared_error", **ADDITIVE, n_posterior_samples=4000)
     inner(model, rare_rows=0).fit(X, y)
-    symbols = {name: sorted(X[name].unique()) for name in "ab"}
-    columns = [np.ones((900, 1))] + [(X[[name]].to_numpy() == symbols[name]).astype(float) for name in "ab"]
+    categories = {name: sorted(X[name].unique()) for name in "ab"}
+    columns = [np.ones((900, 1))] + [(X[[name]].to_numpy() == categories[name]).astype(float) for name in "ab"]
     rows = [model.dispersion_ / float(model.variances_["variance"][name]) for name in "ab"]
-    held = np.concatenate([[0.0], *(np.full(len(symbols[name]), own) for name, own in zip("ab", rows, strict=True))])
+    held = np.concatenate([[0.0], *(np.full(len(categories[name]), own) for name, own in zip("ab", rows, strict=True))])
     Z = np.hstack(columns)
     beside = np.eye(len(held))
-    for own in (slice(1, 1 + len(symbols["a"])), slice(1 + len(symbols["a"]), None)):
+    for own in (slice(1, 1 + len(categories["a"])), slice(1 + len(categories["a"]), None)):
         beside[own, own] -= 1 / len(held[own])
     want = np.sqrt(model.dispersion_ * np.diag(beside @ np.linalg.inv(Z.T @ Z + np.diag(held)) @ beside))
     found = np.concatenate(
-        [model.coefs_["(intercept)"]["sd"], *(model.coefs_[name]["sd"].loc[symbols[name]] for name in "ab")]
+        [model.coefs_["(intercept)"]["sd"], *(model.coefs_[name]["sd"].loc[categories[name]] for name in "ab")]
     )
     np.testing.assert_allclose(found, want, rtol=0.06)
 

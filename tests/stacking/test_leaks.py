@@ -24,14 +24,14 @@ from tabsym import (
 from tabsym.stacking.selection import Learner, NestedCV, OutOfFoldMargins
 from tests.options import ADDITIVE
 
-N, SYMBOLS = 180, 45
+N, CATEGORIES = 180, 45
 RNG = np.random.default_rng(0)
-OF = RNG.integers(0, SYMBOLS, N)
-SIDE = RNG.normal(size=SYMBOLS)
+OF = RNG.integers(0, CATEGORIES, N)
+SIDE = RNG.normal(size=CATEGORIES)
 X = pd.DataFrame(
     {
         "g": [f"s{i}" for i in OF],
-        "h": np.array(list("abcde"))[RNG.integers(0, 5, SYMBOLS)][OF],
+        "h": np.array(list("abcde"))[RNG.integers(0, 5, CATEGORIES)][OF],
         "z": SIDE[OF],
         "n": RNG.normal(size=N),
         "key": [f"row {i}" for i in range(N)],

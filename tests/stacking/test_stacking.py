@@ -85,9 +85,9 @@ def ranked(frame, train=X):
     out = frame.copy()
     for name in ("shop", "kind"):
         counts = train[name].value_counts()
-        first = {symbol: place for place, symbol in enumerate(train[name].drop_duplicates())}
-        order = sorted(counts.index, key=lambda symbol, c=counts, f=first: (-c[symbol], f[symbol]))
-        out[name] = frame[name].map({symbol: float(rank) for rank, symbol in enumerate(order)}).astype(float)
+        first = {category: place for place, category in enumerate(train[name].drop_duplicates())}
+        order = sorted(counts.index, key=lambda category, c=counts, f=first: (-c[category], f[category]))
+        out[name] = frame[name].map({category: float(rank) for rank, category in enumerate(order)}).astype(float)
     return out
 
 

@@ -61,7 +61,7 @@ def components(y):
     return hot[:, 1] if len(classes) == 2 else hot
 
 
-def by_symbol(frame, X, column="a"):
+def by_category(frame, X, column="a"):
     """Encoded values by symbol of the column, each the same in all its rows."""
     names = [name for name in frame.columns if name == column or name.startswith(f"{column}_")]
     values = frame[names].to_numpy()
@@ -85,8 +85,8 @@ def test_document_regression_is_the_methods(seed, kind, weighted):
     X, y, weight, new = make(seed, kind, l=[2, 3, 5, 7, 9][seed], weighted=weighted)
     truth = naive_tiws.documents_method(dicts(X), components(y), weight, "a", dicts(new))
     encoder = TIWSEncoder(cols=["a"]).fit(X, y, sample_weight=weight)
-    same(by_symbol(encoder.transform(X[weight > 0]), X[weight > 0]), truth.categories, truth.theta)
-    same(by_symbol(encoder.transform(new), new), truth.unseen, truth.regression.estimate, atol=1e-7)
+    same(by_category(encoder.transform(X[weight > 0]), X[weight > 0]), truth.categories, truth.theta)
+    same(by_category(encoder.transform(new), new), truth.unseen, truth.regression.estimate, atol=1e-7)
     assert set(truth.unseen) == {"n0", "n1", "n2", "n3"}
 
 
@@ -98,8 +98,8 @@ def test_the_posters_estimate_is_as_printed(seed, idf_rows, kind, weighted):
     X, y, weight, new = make(seed, kind, l=[2, 5, 8][seed], weighted=weighted)
     truth = naive_tiws.poster(dicts(X), components(y), weight, "a", dicts(new), idf_rows=idf_rows)
     encoder = TIWSEncoder(method="poster", idf_rows=idf_rows, cols=["a"]).fit(X, y, sample_weight=weight)
-    same(by_symbol(encoder.transform(X[weight > 0]), X[weight > 0]), truth.categories, truth.theta)
-    same(by_symbol(encoder.transform(new), new), truth.unseen, truth.estimate)
+    same(by_category(encoder.transform(X[weight > 0]), X[weight > 0]), truth.categories, truth.theta)
+    same(by_category(encoder.transform(new), new), truth.unseen, truth.estimate)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,11 +129,11 @@ def test_the_posters_donors_are_those_of_transform(kind, idf_rows, context):
     encoded = encoder.transform(rows)
     made = [name for name in encoded if name == "a" or name.startswith("a_")]
     assert found["weight"].nunique() > len(rows)
-    for symbol, values in zip(rows["a"], encoded[made].to_numpy(), strict=True):
-        one = found[found["category"] == symbol]
+    for category, values in zip(rows["a"], encoded[made].to_numpy(), strict=True):
+        one = found[found["category"] == category]
         np.testing.assert_allclose(one["weight"] @ one[estimates].to_numpy(), values, atol=1e-12)
-    for symbol, one in encoder.donors(None, "a", n_donors=99).groupby("category"):
-        assert symbol not in set(one["donor"]) and one["weight"].sum() == pytest.approx(1)
+    for category, one in encoder.donors(None, "a", n_donors=99).groupby("category"):
+        assert category not in set(one["donor"]) and one["weight"].sum() == pytest.approx(1)
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_the_posters_words_are_weighed_over_all_unseen_categories_of_a_call(monk
     many = X.sample(80, replace=True, random_state=0).assign(a=[f"new{i}" for i in range(80)])
     truth = naive_tiws.poster(dicts(X), components(y), weight, "a", dicts(many))
     encoder = TIWSEncoder(method="poster", cols=["a"]).fit(X, y, sample_weight=weight)
-    same(by_symbol(encoder.transform(many), many), truth.unseen, truth.estimate)
+    same(by_category(encoder.transform(many), many), truth.unseen, truth.estimate)
 
 
 @pytest.mark.parametrize("kind", ["regression", "multiclass"])
@@ -184,8 +184,8 @@ def test_intervals_are_conformal_over_symbols():
     theta, reg = truth.theta, truth.regression
     rest = [np.delete(theta, k) for k in range(len(theta))]
     loo = np.array([np.clip(reg.loo_out_mu[k], others.min(), others.max()) for k, others in enumerate(rest)])
-    at = [new["a"].tolist().index(symbol) for symbol in truth.unseen]
-    alone = [_unseen(encoder, new[new["a"] == symbol], "a") for symbol in truth.unseen]
+    at = [new["a"].tolist().index(category) for category in truth.unseen]
+    alone = [_unseen(encoder, new[new["a"] == category], "a") for category in truth.unseen]
     variance = np.array([fitted.solution.estimates(fitted.between(one)).variances[0] for one in alone])
     variance[truth.unseen.index("n3")] = truth.tau2
     rows = new["a"].value_counts()[truth.unseen].to_numpy()
@@ -220,7 +220,7 @@ def test_the_worked_example():
 def test_the_worked_examples_profiles():
     X, y, new = worked_example()
     fitted = TIWSEncoder(cols=["colour"], target_type="classes").fit(X, y).columns_["colour"].fitted
-    assert fitted.symbols == ["blue", "red"]
+    assert fitted.categories == ["blue", "red"]
     geometry = fitted.between(_unseen(TIWSEncoder(cols=["colour"], target_type="classes").fit(X, y), new))
     np.testing.assert_allclose(geometry.distances, [[0.509288, 0.252239]], atol=1e-6)
 
@@ -242,7 +242,7 @@ def test_relabelled_rows_find_their_symbol(data_folder):
     unseen = _unseen(encoder, new, "Embarked")
     fitted = encoder.columns_["Embarked"].fitted
     distances = fitted.between(unseen).distances[0]
-    assert fitted.symbols[fitted.donors[np.argmin(distances)]] == "S"
+    assert fitted.categories[fitted.donors[np.argmin(distances)]] == "S"
     assert donors["donor"].iloc[0] == "S"
 
 
@@ -258,7 +258,9 @@ def test_order_of_rows_and_names_of_symbols_do_not_matter(kind, method):
     back = rng.permutation(len(new))
     np.testing.assert_allclose(mixed.transform(new.iloc[back]).to_numpy()[:, :2].astype(float),
                                plain.to_numpy()[back, :2].astype(float), atol=1e-9)  # fmt: skip
-    names = {symbol: f"z{i}" for i, symbol in enumerate(rng.permutation(list({*X["a"].dropna(), *new["a"]})).tolist())}
+    names = {
+        category: f"z{i}" for i, category in enumerate(rng.permutation(list({*X["a"].dropna(), *new["a"]})).tolist())
+    }
     other = TIWSEncoder(method=method, cols=["a", "b"]).fit(X.assign(a=X["a"].map(names)), y)
     renamed = other.transform(new.assign(a=new["a"].map(names)))
     np.testing.assert_allclose(renamed.iloc[:, :2].astype(float), plain.iloc[:, :2].astype(float), atol=1e-8)
@@ -277,8 +279,8 @@ def test_another_unseen_symbol_changes_nothing_under_documents():
     X, y, _, new = make(7)
     encoder = TIWSEncoder(cols=["a"]).fit(X, y)
     whole = encoder.transform(new)
-    for symbol in new["a"].unique():
-        rows = (new["a"] == symbol).to_numpy()
+    for category in new["a"].unique():
+        rows = (new["a"] == category).to_numpy()
         np.testing.assert_allclose(encoder.transform(new[rows])["a"], whole["a"][rows], atol=1e-12)
 
 
@@ -319,7 +321,7 @@ def test_counts_of_two_halves_are_those_of_the_whole(method, kind):
     for other in (merged, copy.deepcopy(merged)):
         np.testing.assert_allclose(_numbers(other.transform(X)), _numbers(whole.transform(X)), atol=1e-9)
         np.testing.assert_allclose(_numbers(other.transform(new)), _numbers(whole.transform(new)), atol=1e-7)
-    assert set(pieces._observed["a"].symbols) == set(new["a"])
+    assert set(pieces._observed["a"].categories) == set(new["a"])
     np.testing.assert_allclose(_numbers(pieces.transform(X)), _numbers(whole.transform(X)), atol=1e-9)
 
 
@@ -706,7 +708,7 @@ def test_of_many_categories_all_kinds_are_donors(n_cars, n_vans):
     assert encoder.transform(new)["model"].to_numpy() == pytest.approx(10.0, abs=1.5)
     assert encoder.donors(new.head(1), "model")["donor"].str.startswith("van").all()
     donors = encoder.columns_["model"].fitted.donors
-    n_cars = sum(str(encoder.columns_["model"].fitted.symbols[code]).startswith("car") for code in donors)
+    n_cars = sum(str(encoder.columns_["model"].fitted.categories[code]).startswith("car") for code in donors)
     assert min(n_cars, len(donors) - n_cars) > 50
     assert len(np.unique(donors)) == len(donors)
     assert 0.9 * min(1500, len(X["model"].unique())) < len(donors) <= 1500
