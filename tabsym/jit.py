@@ -6,7 +6,7 @@ closures over numbers; jitted functions passed as arguments or held in closures
 and jitclass miss the cache in every process and are not used here (numba
 #2956, #9659). The cache watches the file
 of the kernel only: after editing an `inlined` function in another file, or a
-kernel that one there calls, delete the ``*.nbi`` files beside the kernel
+kernel that one there calls, delete the ``*.nbi`` files next to the kernel
 (``find . -name "*.nb?" -delete``). No fastmath: results must equal the
 textbook's sequence of operations. Divisions are NumPy's: by zero gives inf or
 nan, without a test before each.

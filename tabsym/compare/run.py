@@ -253,7 +253,7 @@ def _run_config(
     plan = make_plan(frame, seed=seed, dayfirst=prepared.features.dayfirst, notes=prepared.notes, **split)
     if plan.how == "column" and split["folds"] not in (USUAL_FOLDS, plan.folds):
         raise ValueError(
-            f"folds={split['folds']} has no effect beside fold_column={plan.column!r}, which has {plan.folds} folds; "
+            f"folds={split['folds']} has no effect with fold_column={plan.column!r}, which has {plan.folds} folds; "
             "leave one of them out."
         )
     splits = plan.splits(prepared.y, prepared.task)

@@ -383,7 +383,7 @@ class _Parser:
         if self.token.text != "by":
             self.refuse_option("s()", "by= and a categorical column")
             self.fail(
-                f"s({name}) takes by= and a categorical column beside, found {_shown(self.token)}; a surface of two "
+                f"s({name}) also takes by= and a categorical column, found {_shown(self.token)}; a surface of two "
                 f"numbers is te({name}, z)."
             )
         self.take()

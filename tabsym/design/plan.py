@@ -152,7 +152,7 @@ def plan_formula(
     formula is a sum. `levels`: coarser bins, by their number, for surfaces and curves by category. `count_effect`:
     whether terms of such a sum get a count effect, a smooth effect of their number of training rows. `intercept`:
     whether fine bins and count effects get an intercept where the formula has none. Their level is not penalized: they
-    contain one, which would be lost with a term that is dropped, and not be unique beside other terms.
+    contain one, which would be lost with a term that is dropped, and not be unique together with other terms.
     """
     plan = _SpecBuilder(levels=levels or {})
     groups = _groups(terms)

@@ -256,7 +256,7 @@ class _EncoderParts(GraphParts):
         number = next((name for name, kind in made.items() if kind == DOUBLE), None)
         if text in passed and number is not None:
             raise ValueError(
-                f"The encoder passes on the text of column {text!r} beside numbers, such as those of column "
+                f"The encoder passes on the text of column {text!r} along with numbers, such as those of column "
                 f"{number!r}, and an ONNX output has one type; encode {text!r}, too, or leave it out of the table."
             )
         if text is not None and number is not None:

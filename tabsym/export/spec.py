@@ -467,7 +467,7 @@ def _part(stack: Stack, weight: float, layer: Layer | None, n_outputs: int) -> d
         )
     if layer.mode == "alone" and layer.offset is not None:
         raise ValueError(
-            f"The booster beside the wide model starts from {layer.offset}, which the files do not hold; stack with "
+            f"The booster on the wide model starts from {layer.offset}, which the files do not hold; stack with "
             "mode='margin', or write all by tabsym.save."
         )
     inputs, categorical = _inputs(stack, layer)

@@ -127,7 +127,7 @@ def _series(name: str, values: NDArray[Any] | Labels, backend: Any) -> nw.Series
 
 
 def as_array(frame: Any) -> NDArray[Any]:
-    """A frame of any kind as one array (n, p): of objects where columns of time stand beside others.
+    """A frame of any kind as one array (n, p): of objects where columns of time stand next to others.
 
     Between these and numbers numpy has no common type, or takes microseconds for numbers.
     """
@@ -174,7 +174,7 @@ def as_rows(X: Any) -> Any:
 
 
 def with_large_wholes(made: pd.DataFrame, given: Callable[[Any], Any]) -> pd.DataFrame:
-    """A frame whose whole numbers that float64 rounds are those that were `given`: pandas makes floats beside None."""
+    """A frame whose whole numbers that float64 rounds are those that were `given`: pandas' may be floats."""
     for name, kind in zip(made.columns, made.dtypes, strict=True) if len(made) > 1 else ():
         if kind != np.float64 or not (np.abs(made[name].to_numpy()) >= FIRST_ROUNDED).any():
             continue

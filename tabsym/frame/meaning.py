@@ -249,7 +249,7 @@ def meant_by_text(categories: Sequence[Any], series: str) -> tuple[str, str, str
 
     The code is "" where a point or comma may be of decimals or of thousands, and where units differ. None of integers,
     which may be codes, of numbers with zeros in front, of fewer than `MIN_MEANT` categories, and where some are
-    neither; beside amounts of money and percentages a few may be.
+    neither; next to amounts of money and percentages a few may be.
     """
     if len(categories) <= MIN_MEANT - 1:
         return None
@@ -280,7 +280,7 @@ def _meant_by_numbers(words: Sequence[Any], series: str) -> tuple[str, str, str]
 
 
 def _meant_by_amounts(words: Sequence[Any], series: str) -> tuple[str, str, str] | None:
-    """The same of numbers beside a currency, "%", or "k" for thousands: "$1,200", "12.50 EUR", "12 %", "1.2k"."""
+    """The same of numbers next to a currency, "%", or "k" for thousands: "$1,200", "12.50 EUR", "12 %", "1.2k"."""
     few = [word for word in words[: 2 * MIN_MEANT] if isinstance(word, str)]
     if 2 * sum(_AMOUNT.fullmatch(word) is not None for word in few) < len(few):  # most columns end here
         return None

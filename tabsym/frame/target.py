@@ -458,7 +458,7 @@ Copies = NDArray[np.int64] | None
 """How many rows each row stands for (n,), by which its weight is multiplied; None for one each."""
 
 DIGITS = 40
-"""Of weights beside each other, in bits."""
+"""Of weights relative to each other, in bits."""
 
 MOST_COPIES = 2.0**53
 """Larger whole numbers are no floats."""

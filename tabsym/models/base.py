@@ -454,7 +454,7 @@ def _warn_of_columns(config: Config, table: Table, y: Any) -> None:
     """Warn of columns that are taken for what they may not be: codes, rounded numbers, labels of rows.
 
     Of integers that look like codes but are treated as numeric, unless the user has decided; of whole numbers that are
-    taken for quantities, and of which float64 makes fewer; of the labels of rows that pandas wrote into a file beside
+    taken for quantities, and of which float64 makes fewer; of the labels of rows that pandas wrote into a file next to
     the columns, under a name of its own.
     """
     found = []

@@ -305,7 +305,7 @@ def _binned_by_formula(config: Config, training: Training) -> list[Column]:
     for name in sorted(smooth):
         if config.numeric_for(name) == "linear":
             raise ValueError(
-                f"s({name}) has no effect beside numeric='linear', which gives numbers no bins; use "
+                f"s({name}) has no effect with numeric='linear', which gives numbers no bins; use "
                 f"numeric='quantile', or write b[1] * {name} for a slope."
             )
     found = []

@@ -171,7 +171,7 @@ def solved_config(e: Any, *, posterior: bool = True) -> Config:
     monotonic = check_monotonic(e.monotonic_cst)
     if common["formula"] is not None and isinstance(monotonic, tuple):
         raise ValueError(
-            "monotonic_cst by position has no meaning beside a formula; name the columns: monotonic_cst={'price': -1}."
+            "monotonic_cst by position has no meaning with a formula; name the columns: monotonic_cst={'price': -1}."
         )
     return Config(
         **common,
@@ -229,12 +229,12 @@ def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
             value = getattr(e, name)
             if not _is_default(value, plain[name]):
                 raise ValueError(
-                    f"{name}={value!r} has no meaning beside a formula; leave it out, or write it there: w[a, b]."
+                    f"{name}={value!r} has no meaning with a formula; leave it out, or write it there: w[a, b]."
                 )
         if e.handle_unknown == "similar":
             raise ValueError(
                 "handle_unknown='similar' estimates what a category adds, and a formula may multiply; leave it out "
-                "beside a formula."
+                "with a formula."
             )
     return {
         "caller": type(e).__name__,

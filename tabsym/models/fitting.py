@@ -220,7 +220,7 @@ def continue_model(
 def _identified(config: Config, model: WideModel) -> WideModel:
     """Move the means of terms to the intercept; not with an l1 penalty, whose zeros would be lost.
 
-    The means over rows; beside a ridge penalty of mean gradients over categories, as at its optimum coefficients, and
+    The means over rows; with a ridge penalty of mean gradients over categories, as at its optimum coefficients, and
     not rows, have the mean 0: other means moved after each of many calls of `partial_fit` would lead away from there.
     """
     if config.l1 > 0.0:

@@ -432,7 +432,7 @@ def _row_of_centering(spec: ModelSpec, units: Units, weights: Weights, scalar: i
 
 
 def at_means_of_numbers(model: WideModel, block: int) -> tuple[Floats, TermCovariance | None]:
-    """Coefficients of a block (q, K), beside slopes by its categories where the numbers are at their means.
+    """Coefficients of a block (q, K), with slopes by its categories where the numbers are at their means.
 
     The coefficients themselves are those for a number of 0, often far from all rows: they and their deviations are
     large there. And their covariance, None where that is not known, as of many coefficients.
@@ -467,7 +467,7 @@ that is left of its indicator, over that without a model."""
 FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
 """Separation: the absolute contribution to the linear predictor above which targets are almost certain, and the ratio
 of the standard deviation to it above which the coefficient is poorly determined. Where no row's prediction is that
-certain, large coefficients cancel, as those of categories beside a number that these nearly determine."""
+certain, large coefficients cancel, as those of categories next to a number that these nearly determine."""
 
 CERTAIN_SCORE = 30.0
 """The contribution, of classes, that is infinite whatever its deviation: of probabilities that round to 0 none is

@@ -451,7 +451,7 @@ class WideRegressor(_Solved, WideRegressorBase):
     def _refuse_scoring(self) -> None:
         if self.scoring != defaults_of(type(self))["scoring"]:
             raise ValueError(
-                f"scoring={self.scoring!r} has no effect beside loss={self.loss!r}, as it chooses the loss of "
+                f"scoring={self.scoring!r} has no effect with loss={self.loss!r}, as it chooses the loss of "
                 "loss='auto'; leave one of them out."
             )
 

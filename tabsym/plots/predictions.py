@@ -396,7 +396,7 @@ def donors(encoder: Any, X: Any, column: str, *, category: Any = None, top: int 
         for position, weight, estimate in zip(positions, donors["weight"], donors["estimate"], strict=True):
             ax.annotate(f"{estimate:.4g}", (max(weight, 0.0), position), (4, 0), **texts)
     ax.margins(x=0.12)
-    ax.set_xlabel("weight (beside it: the estimate of the known category)" if "estimate" in donors else "weight")
+    ax.set_xlabel("weight (next to it: the estimate of the known category)" if "estimate" in donors else "weight")
     ax.grid(axis="x", color=PALE, linewidth=0.6)
     titled(ax, f"{cut(str(wanted), 30)}: the known categories of {plain(cut(column, 30))} that it resembles (rows)")
     return dressed(ax)

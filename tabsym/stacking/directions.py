@@ -205,7 +205,7 @@ def warn_of_booster_alone(wide: Any, booster: Any) -> None:
     name = next((name for name, value in asked.items() if _has_direction(value)), None)
     if name is not None and (wide is None or wide.get_params().get("monotonic_cst") is None):
         warn_user(
-            f"{name} of the booster is kept by its trees, and the wide model beside them may go the other way; give "
+            f"{name} of the booster is kept by its trees, and the wide model under them may go the other way; give "
             "monotonic_cst to the wide model, which the booster then keeps too."
         )
 

@@ -426,7 +426,7 @@ def _warn_of_no_booster(plan: Plan, splits: list[ValidationSplit]) -> None:
         what = f"no row of class {absent[0]!r}" if absent else "no row of one class or another"
         remedy = f"more rows of {'it' if absent else 'rare classes'}, leave {'it' if absent else 'them'} out"
     warn_user(
-        "The stack is its wide model alone, and no booster was tried: rows to train one on, beside those held out, "
+        "The stack is its wide model alone, and no booster was tried: rows to train one on, other than those held out, "
         f"have {what}; give {remedy}, or choose early_stopping=False and a mode."
     )
 

@@ -541,7 +541,7 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
         ({"repeats": 2, "fold_column": "store"}, "repeats=2 is not possible: splits by column are always the same"),
         (
             {"folds": 3, "fold_column": "store"},
-            "folds=3 has no effect beside fold_column='store', which has [0-9]+ folds",
+            "folds=3 has no effect with fold_column='store', which has [0-9]+ folds",
         ),
         (
             {"exposure": "price"},

@@ -285,7 +285,7 @@ def test_text_that_an_encoder_passes_on(kind):
         WideEncoder(cols=["s"]),
     ]
     for encoder in encoders:
-        says = "passes on the text of column 't' beside numbers, such as those of column 's.*'.*encode 't', too"
+        says = "passes on the text of column 't' along with numbers, such as those of column 's.*'.*encode 't', too"
         with pytest.raises(ValueError, match=says):
             to_onnx(encoder.fit(X[["s", "t"]], y))
     with pytest.raises(ValueError, match="makes text of some columns and numbers of column 'x'"):

@@ -111,7 +111,7 @@ def test_wrong_names_are_sentences(value, words):
 
 def test_a_formula_says_itself_what_is_crossed():
     for kind in (WideRegressor, WideSGDRegressor):
-        with pytest.raises(ValueError, match="has no meaning beside a formula"):
+        with pytest.raises(ValueError, match="has no meaning with a formula"):
             kind("w[a] + b[1]", interactions=[("a", "b")]).fit(X, Y)
 
 

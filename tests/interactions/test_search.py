@@ -467,7 +467,7 @@ def test_wrong_uses_are_named():
     X, y = small()
     with pytest.raises(ValueError, match="interactions='all' is not known"):
         WideSGDClassifier(interactions="all").fit(X, y)
-    with pytest.raises(ValueError, match="interactions='auto' has no meaning beside a formula"):
+    with pytest.raises(ValueError, match="interactions='auto' has no meaning with a formula"):
         WideSGDClassifier("w[c0]", interactions="auto").fit(X, y)
     with pytest.raises(ValueError, match="interactions='auto' chooses interactions from all rows"):
         WideSGDClassifier(interactions="auto").partial_fit(X, y)

@@ -495,7 +495,7 @@ def test_xgboost_never_gets_an_unknown_level(monkeypatch):
             assert set(frame[name].cat.categories) <= set(X[name])
     plain_rows = NEW[names].assign(**{c: NEW[c].where(NEW[c].isin(X[c]), X[c].iloc[0]) for c in "ab"})
     assert np.array_equal(got[~HIT], model.predict(plain_rows[~HIT].astype(train.dtypes)))
-    assert {one.road for one in jitter.calibration_.values()} == {"missing"}
+    assert {one.unknown_as for one in jitter.calibration_.values()} == {"missing"}
 
 
 # -- calibration ------------------------------------------------------------------------------------

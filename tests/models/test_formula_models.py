@@ -308,10 +308,10 @@ def test_formulas_that_do_not_fit_the_table(formula, change, error, message):
         ({"power_t": 0.4}, "power_t=0.4 has no effect without schedule='invscaling'"),
         ({"validation_fraction": 0.2}, "validation_fraction=0.2 has no effect without early_stopping=True"),
         ({"max_iter": 3, "n_iter_no_change": 5}, "n_iter_no_change=5 has no effect where all max_iter epochs are made"),
-        ({"formula": "w[a]", "interactions": "pairwise"}, "interactions='pairwise' has no meaning beside a formula"),
+        ({"formula": "w[a]", "interactions": "pairwise"}, "interactions='pairwise' has no meaning with a formula"),
         (
             {"formula": "w[a]", "categorical_features": ["b"]},
-            r"categorical_features=\['b'\] has no meaning beside a formula",
+            r"categorical_features=\['b'\] has no meaning with a formula",
         ),
         ({"formula": "w[a]", "coef_init": "one"}, "coef_init='one' is not possible; use a finite number"),
     ],
@@ -687,7 +687,7 @@ def test_a_smooth_is_refused_where_terms_are_multiplied(formula):
 
 def test_a_smooth_needs_bins():
     table = pd.DataFrame({"g": list("ababab"), "x": range(6), "y": [1.0, 2, 3, 4, 5, 6]})
-    with pytest.raises(ValueError, match="s\\(x\\) has no effect beside numeric='linear'"):
+    with pytest.raises(ValueError, match="s\\(x\\) has no effect with numeric='linear'"):
         WideSGDRegressor("y ~ s(x) + w[g]").fit(table)
 
 

@@ -457,7 +457,7 @@ REFUSED = [
     ({"monotonic_cst": {"shop": 1}}, "names 'shop', whose categories have no order; make it an ordered Categorical"),
     ({"monotonic_cst": {"price": 1}, "interactions": [("price", "shop")]}, "leave one of them out"),
     ({"monotonic_cst": {"year": 1}, "formula": "w[shop] + b[1]"}, "names 'year', which is no feature"),
-    ({"monotonic_cst": [1, 0, 0, 0], "formula": "w[price] + b[1]"}, "by position has no meaning beside a formula"),
+    ({"monotonic_cst": [1, 0, 0, 0], "formula": "w[price] + b[1]"}, "by position has no meaning with a formula"),
 ]
 
 

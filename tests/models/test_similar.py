@@ -79,7 +79,7 @@ def test_offsets_and_crosses():
 
 def test_what_is_refused():
     y = TARGETS["squared_error"]
-    with pytest.raises(ValueError, match="beside a formula"):
+    with pytest.raises(ValueError, match="with a formula"):
         WideSGDRegressor("w[model] + b[1]", handle_unknown="similar").fit(X, y)
     with pytest.raises(ValueError, match="from all rows at hand"):
         WideSGDRegressor(handle_unknown="similar").partial_fit(X, y)

@@ -359,7 +359,7 @@ def test_long_symbols_leave_room_for_their_bars():
 
 def test_sentences_offer_what_helps():
     X, y = pd.DataFrame({"a": list("ab") * 5}), np.arange(10.0)
-    with pytest.raises(ValueError, match=r"interactions=None has no meaning beside a formula; leave it out, or"):
+    with pytest.raises(ValueError, match=r"interactions=None has no meaning with a formula; leave it out, or"):
         WideRegressor("w[a]", interactions=None).fit(X, y)
     with pytest.raises(ValueError, match=r"count_effect=False has no effect on a formula that .*; leave it out\.$"):
         WideRegressor("w[a] * v[a]", loss="squared_error", count_effect=False).fit(X, y)

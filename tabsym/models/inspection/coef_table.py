@@ -231,7 +231,7 @@ def bases_taken_up(base: Any, model: WideModel, frames: CoefficientFrames, n_out
         if isinstance(base, Mapping):
             raise ValueError(
                 f"base names {name!r}, whose coefficients are factors of a product or have no intercept (slopes: no "
-                "common slope) beside them that can take up that of a base category; leave it out, and compare its "
+                "common slope) next to them that can take up that of a base category; leave it out, and compare its "
                 "categories by contrast."
             )
         del bases[name]

@@ -665,7 +665,7 @@ def draw_model(
     check_option("top", top, (Number(at_least=1, whole=True),))
     terms = important_terms(model, frames)
     if not terms:
-        raise ValueError("The model has no term beside the intercept to plot; all were dropped or none was there.")
+        raise ValueError("The model has no term other than the intercept to plot; all were dropped or none was there.")
     shown = terms[:top]
     columns = min(2, len(shown))
     lines = -(-len(shown) // columns)
