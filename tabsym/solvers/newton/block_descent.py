@@ -356,7 +356,7 @@ class BlockDescent:
     def scores(self) -> Floats:
         """Linear predictors (n, K) of the rows, each under its model."""
         scores = self.rows.scores()
-        if self.rows.far < np.inf and not (np.abs(scores) < self.rows.far).all():
+        if self.rows.max_score < np.inf and not (np.abs(scores) < self.rows.max_score).all():
             return self.rows.scores_by_sums(self.terms, self.theta)
         return scores
 
