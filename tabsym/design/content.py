@@ -155,14 +155,14 @@ class ShuffledRows:
     @classmethod
     def of(cls, content: Keys, copies: Counts | None, rng: np.random.RandomState) -> ShuffledRows:
         """All rows, whose content and copies (n,) are given."""
-        content = _drawn(content, rng)
+        content = _random_keys(content, rng)
         order = np.argsort(content)
         return cls(order, content[order], None if copies is None else copies[order])
 
     @classmethod
     def sampled(cls, content: Keys, copies: Counts | None, max_copies: int, rng: np.random.RandomState) -> ShuffledRows:
         """About `max_copies` copies of all rows, in the order of the rows."""
-        return cls(np.arange(len(content)), _drawn(content, rng), copies).thin(max_copies, rng)
+        return cls(np.arange(len(content)), _random_keys(content, rng), copies).thin(max_copies, rng)
 
     @property
     def n_rows(self) -> int:
@@ -219,7 +219,7 @@ class ShuffledRows:
         return self.take(order), part[order]
 
 
-def _drawn(content: Keys, rng: np.random.RandomState, number: Counts | None = None) -> Keys:
+def _random_keys(content: Keys, rng: np.random.RandomState, number: Counts | None = None) -> Keys:
     """Random numbers for rows (n,), the same for the same content and number (n,) of the copy."""
     salt, random_keys = np.uint64(rng.randint(2**31)), np.empty(len(content), dtype=np.uint64)
 
@@ -255,7 +255,7 @@ class _Copies:
                 np.arange(len(self.row)) - np.repeat(np.cumsum(n_listed) - n_listed, n_listed) + self._before[self.row]
             )
             content = content[self.row]
-        self.keys = _drawn(content, rng, number)
+        self.keys = _random_keys(content, rng, number)
 
     def _find_many(self, content: Keys, repeated: Keys) -> None:
         """Number the copies of repeated contents, and the contents that have many."""

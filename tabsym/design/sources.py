@@ -201,11 +201,11 @@ def merged_bins(lowest: NDArray[np.int64], rows: NDArray[np.int64], categories: 
     """
     merged, n_rows, n_categories = [], MIN_ROWS, MIN_CATEGORIES  # of the bin being filled, from the lowest count on
     by_bin = (np.add.reduceat(numbers, lowest).tolist() for numbers in (rows, categories))
-    for least, own_rows, own_categories in zip(lowest, *by_bin, strict=True):
+    for least, bin_rows, bin_categories in zip(lowest, *by_bin, strict=True):
         if n_rows >= MIN_ROWS and n_categories >= MIN_CATEGORIES:
             merged.append(least)
             n_rows = n_categories = 0
-        n_rows, n_categories = n_rows + own_rows, n_categories + own_categories
+        n_rows, n_categories = n_rows + bin_rows, n_categories + bin_categories
     if (n_rows < MIN_ROWS or n_categories < MIN_CATEGORIES) and len(merged) > 1:
         merged.pop()
     return np.asarray(merged, dtype=np.int64)

@@ -76,8 +76,8 @@ def can_be_joint(terms: Sequence[SolverTerm], indices: Sequence[int]) -> bool:
     """Whether all terms but the largest with a ridge penalty are few enough for joint posteriors."""
     largest = largest_ridge(terms, indices)
     size = 0 if largest is None else terms[largest].size
-    n_others = sum(terms[index].size for index in indices) - size
-    return n_others <= MAX_OTHERS and n_others * size <= MAX_CROSS_LARGEST
+    n_other_coefs = sum(terms[index].size for index in indices) - size
+    return n_other_coefs <= MAX_OTHERS and n_other_coefs * size <= MAX_CROSS_LARGEST
 
 
 class StackedTerms:

@@ -409,7 +409,7 @@ def _take(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> bool
         moved = list(theta)
         for index, step in zip(indices, steps, strict=True):
             moved[index] = theta[index] + share * step
-            if solver.is_held(index):  # up to rounding it is there
+            if solver.is_constrained(index):  # up to rounding it is there
                 moved[index] = solver.terms[index].feasible(moved[index], solver.curvature[index])
         solver.put(moved)
         if objective_of(solver, indices) <= before:
