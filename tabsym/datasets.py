@@ -133,9 +133,9 @@ def make_retail(
     return table, truth
 
 
-def _long_tail(rng: np.random.RandomState, n_symbols: int, n: int, power: float) -> NDArray[np.int64]:
-    share = np.arange(1, n_symbols + 1, dtype=float) ** -power
-    return np.asarray(rng.choice(n_symbols, n, p=share / share.sum()))
+def _long_tail(rng: np.random.RandomState, n_categories: int, n: int, power: float) -> NDArray[np.int64]:
+    share = np.arange(1, n_categories + 1, dtype=float) ** -power
+    return np.asarray(rng.choice(n_categories, n, p=share / share.sum()))
 
 
 def _seasons(rng: np.random.RandomState) -> NDArray[np.float64]:

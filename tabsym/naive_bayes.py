@@ -114,7 +114,7 @@ def ln_likelihoods(counts: Floats, *, spread: int = 1) -> Floats:
 def cost_of_partition(fitted: Intervals | Groups) -> float:
     """Nats that it takes to choose a column and to state its partition and the class frequencies of its parts."""
     partition = fitted.partition
-    n_modalities = len(fitted.symbols) if isinstance(fitted, Groups) else None
+    n_modalities = len(fitted.categories) if isinstance(fitted, Groups) else None
     none = null_prior(partition.criterion, n_rows=float(partition.counts.sum()), n_modalities=n_modalities)
     return max(0.0, partition.cost - target_intervals_cost(partition.counts) - none)
 

@@ -330,9 +330,9 @@ def _merged(name: str, found: list[Categories | None]) -> tuple[Categories, list
         if own is None:
             numbers.append(None)
             continue
-        known = np.array([symbol is not None for symbol in own.symbols], dtype=bool)
+        known = np.array([category is not None for category in own.categories], dtype=bool)
         codes = np.where(known, np.cumsum(known) - 1, -1)
-        merged, mapping = merged.grow(RawCodes(codes.astype(np.int32), own.symbols[known]))
+        merged, mapping = merged.grow(RawCodes(codes.astype(np.int32), own.categories[known]))
         numbers.append(mapping)
     return merged, numbers
 

@@ -7,7 +7,7 @@ from tabsym.categories.contingency import (
     Contingency,
     PairCounts,
     code_numbers,
-    code_symbols,
+    code_categories,
     count_pairs,
     merge_tables,
 )

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from tabsym.categories.coding import FEW, RawCodes, keys_of
 from tabsym.categories.kernels import find_pairs, hash_keys, number_pairs
 from tabsym.frame.columns import Column, Kind
-from tabsym.frame.dtypes import read_symbols, written_symbols
+from tabsym.frame.dtypes import read_objects, written_objects
 from tabsym.frame.storage import object_array
 
 UNSEEN = -1
@@ -46,7 +46,7 @@ class Categories:
     """The symbols of one column, in code order; None stands for missing."""
 
     name: str
-    symbols: NDArray[Any]
+    categories: NDArray[Any]
 
     @classmethod
     def fit(cls, name: str, raw: RawCodes) -> tuple[Categories, NDArray[np.int32]]:
@@ -55,7 +55,7 @@ class Categories:
         return vocabulary, codes
 
     def __len__(self) -> int:
-        return len(self.symbols)
+        return len(self.categories)
 
     @property
     def has_missing(self) -> bool:
@@ -64,62 +64,62 @@ class Categories:
     @cached_property
     def missing_code(self) -> int:
         """The code of missing, or UNSEEN where none occurred."""
-        return next((code for code, symbol in enumerate(self.symbols) if symbol is None), UNSEEN)
+        return next((code for code, category in enumerate(self.categories) if category is None), UNSEEN)
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """A number for each symbol (q,) that its text determines."""
-        return keys_of(self.symbols.tolist())
+        return keys_of(self.categories.tolist())
 
     # Caches, made when they are first needed and never pickled. Two threads may both make one: they make the same.
 
     @cached_property
     def _index(self) -> pd.Index:
-        return pd.Index(self.symbols, dtype=object)
+        return pd.Index(self.categories, dtype=object)
 
     @cached_property
     def _code_of(self) -> dict[Any, int]:
         """What the index says, for a few symbols: it answers in nanoseconds."""
-        return {symbol: code for code, symbol in enumerate(self.symbols.tolist())}
+        return {category: code for code, category in enumerate(self.categories.tolist())}
 
     @cached_property
     def _family(self) -> str | None:
-        return _family(self.symbols)
+        return _family(self.categories)
 
     def transform(self, raw: RawCodes) -> NDArray[np.int32]:
         """Codes (n,) of a coded column; UNSEEN for categories that are not in the vocabulary."""
         if len(raw.codes) == 1:
             code = self.missing_code  # of a single row: for one answer, arrays take longer to make than to use
             if raw.codes[0] >= 0:
-                code = self._code_of.get(raw.symbols[raw.codes[0]], UNSEEN)
+                code = self._code_of.get(raw.categories[raw.codes[0]], UNSEEN)
                 if code == UNSEEN:
-                    self._refuse_other_family(raw.symbols)
+                    self._refuse_other_family(raw.categories)
             return np.array([code], dtype=np.int32)
-        return self._apply(self._positions(raw.symbols), self.missing_code, raw.codes)
+        return self._apply(self._positions(raw.categories), self.missing_code, raw.codes)
 
     def grow(self, raw: RawCodes) -> tuple[Categories, NDArray[np.int32]]:
         """This vocabulary with the new categories of a column appended, and the column's codes."""
-        position = self._positions(raw.symbols)
+        position = self._positions(raw.categories)
         new = np.flatnonzero(position == UNSEEN)
         has_missing = (raw.codes < 0).any()
         if not len(new) and (self.has_missing or not has_missing):
             return self, self._apply(position, self.missing_code, raw.codes)  # nothing new: keep the index
         position[new] = len(self) + np.arange(len(new), dtype=np.int32)
-        symbols = np.concatenate([self.symbols, raw.symbols[new]])
+        categories = np.concatenate([self.categories, raw.categories[new]])
         missing = self.missing_code
         if not len(self) and not has_missing:
-            return Categories(self.name, symbols), raw.codes  # the first table's codes are those of the vocabulary
+            return Categories(self.name, categories), raw.codes  # the first table's codes are those of the vocabulary
         if missing == UNSEEN and has_missing:
-            missing = len(symbols)
-            symbols = _with_missing(symbols)
-        return Categories(self.name, symbols), self._apply(position, missing, raw.codes)
+            missing = len(categories)
+            categories = _with_missing(categories)
+        return Categories(self.name, categories), self._apply(position, missing, raw.codes)
 
     def refuse_late_numbers(self, column: Column) -> None:
         """A `TypeError` for numbers in a column that had no value so far: each would be a category.
 
         For columns that are categorical by their type.
         """
-        is_empty = all(symbol is None for symbol in self.symbols)
+        is_empty = all(category is None for category in self.categories)
         if is_empty and column.kind is Kind.NUMERIC and not column.is_empty:
             raise TypeError(
                 f"Column {self.name!r} had no value in the rows before, nor the type of a number, and holds "
@@ -129,22 +129,22 @@ class Categories:
 
     def inverse(self, codes: NDArray[np.integer]) -> NDArray[Any]:
         """The symbols (n,) of codes; None for missing and for UNSEEN."""
-        return np.asarray(_with_missing(self.symbols)[codes])
+        return np.asarray(_with_missing(self.categories)[codes])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"name": self.name, "symbols": written_symbols(self.symbols)}  # caches are made again
+        return {"name": self.name, "symbols": written_objects(self.categories)}  # caches are made again
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, symbols=read_symbols(state["symbols"]))
+        self.__dict__.update(state, categories=read_objects(state["symbols"]))
 
-    def _positions(self, symbols: NDArray[Any]) -> NDArray[np.int32]:
-        self._refuse_other_family(symbols)
-        if not len(self) or not len(symbols):
-            return np.full(len(symbols), UNSEEN, dtype=np.int32)
-        if len(symbols) <= FEW:
+    def _positions(self, categories: NDArray[Any]) -> NDArray[np.int32]:
+        self._refuse_other_family(categories)
+        if not len(self) or not len(categories):
+            return np.full(len(categories), UNSEEN, dtype=np.int32)
+        if len(categories) <= FEW:
             code_of = self._code_of
-            return np.array([code_of.get(symbol, UNSEEN) for symbol in symbols.tolist()], dtype=np.int32)
-        return self._index.get_indexer(pd.Index(symbols, dtype=object)).astype(np.int32)
+            return np.array([code_of.get(category, UNSEEN) for category in categories.tolist()], dtype=np.int32)
+        return self._index.get_indexer(pd.Index(categories, dtype=object)).astype(np.int32)
 
     @staticmethod
     def _apply(position: NDArray[np.int32], missing: int, codes: NDArray[Any]) -> NDArray[np.int32]:
@@ -153,22 +153,22 @@ class Categories:
         table[-1] = missing  # a code of -1 reads the last place
         return table[codes]
 
-    def _refuse_other_family(self, symbols: NDArray[Any]) -> None:
+    def _refuse_other_family(self, categories: NDArray[Any]) -> None:
         """Text where fit saw numbers would be silently unseen, all of it: refuse."""
-        family, fitted_family = _family(symbols), self._family
+        family, fitted_family = _family(categories), self._family
         if family and fitted_family and family != fitted_family:
             raise TypeError(
-                f"Column {self.name!r} held {fitted_family} in fit and holds {family} now (such as {symbols[0]!r}); "
+                f"Column {self.name!r} held {fitted_family} in fit and holds {family} now (such as {categories[0]!r}); "
                 "convert it to the type it had."
             )
 
 
-def _with_missing(symbols: NDArray[Any]) -> NDArray[Any]:
-    return np.append(symbols, object_array([None]))
+def _with_missing(categories: NDArray[Any]) -> NDArray[Any]:
+    return np.append(categories, object_array([None]))
 
 
-def _family(symbols: NDArray[Any]) -> str | None:
-    first = next((symbol for symbol in symbols if symbol is not None), None)
+def _family(categories: NDArray[Any]) -> str | None:
+    first = next((category for category in categories if category is not None), None)
     if first is None:
         return None
     zone = " with a time zone" if getattr(first, "tzinfo", None) is not None else ""

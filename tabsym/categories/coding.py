@@ -45,7 +45,7 @@ _SPARSE = 4  # above this number of codes per row, the codes that occur are hash
 
 @dataclass(frozen=True)
 class RawCodes:
-    """`codes` (n,) into `symbols`, -1 for missing.
+    """`codes` (n,) into `categories`, -1 for missing.
 
     Symbols are distinct, and in order of first appearance; those of pandas'
     categories, polars' Enums and Arrow's dictionaries in category order. Codes are int32, or
@@ -54,15 +54,15 @@ class RawCodes:
     """
 
     codes: NDArray[np.signedinteger[Any]]
-    symbols: NDArray[Any]
+    categories: NDArray[Any]
 
     def keys(self) -> NDArray[np.uint64]:
         """A number for each symbol (q,) that its text determines."""
-        return keys_of(self.symbols.tolist())
+        return keys_of(self.categories.tolist())
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> RawCodes:
         """Of some of the rows: symbols that occur in none of them are left out."""
-        return RawCodes(*renumber_used(self.codes[rows], lambda used: self.symbols[used]))
+        return RawCodes(*renumber_used(self.codes[rows], lambda used: self.categories[used]))
 
 
 def encode_columns(columns: Sequence[Column], n_jobs: int | None = None) -> list[RawCodes]:
@@ -85,9 +85,9 @@ def encode_column(column: Column) -> RawCodes:
     stored = column.stored
     if isinstance(stored, pd.Categorical):
         categories = stored.categories
-        return RawCodes(*renumber_used(stored.codes, lambda used: _symbols_at(categories, used)))
+        return RawCodes(*renumber_used(stored.codes, lambda used: _categories_at(categories, used)))
     arrow, is_polars = arrow_in(stored), library_of(stored) == "polars"
-    may_be_dates = is_polars and column.kind is not Kind.SYMBOLIC  # whose type, if an Enum, is not to be asked
+    may_be_dates = is_polars and column.kind is not Kind.CATEGORICAL  # whose type, if an Enum, is not to be asked
     if may_be_dates and getattr(stored.dtype, "time_unit", None) == "ns":  # of which Python's own types lose digits
         arrow = stored.to_arrow()
     if arrow is not None:
@@ -106,10 +106,10 @@ def encode_column(column: Column) -> RawCodes:
     return _factorize(column.name, stored)
 
 
-def _symbols_at(categories: pd.Index, used: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
+def _categories_at(categories: pd.Index, used: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
     if len(used) == 1:  # a row's category: faster one by one
-        return plain_symbols([categories[used[0]]])
-    return plain_symbols(categories if len(used) == len(categories) else categories.take(used))
+        return plain_categories([categories[used[0]]])
+    return plain_categories(categories if len(used) == len(categories) else categories.take(used))
 
 
 def _encode_values(name: str, values: list[Any]) -> RawCodes:
@@ -122,15 +122,15 @@ def _encode_values(name: str, values: list[Any]) -> RawCodes:
         ]
     except TypeError:
         _refuse_nested(name)
-    return RawCodes(np.array(codes, dtype=np.int32), plain_symbols(list(code_of)))
+    return RawCodes(np.array(codes, dtype=np.int32), plain_categories(list(code_of)))
 
 
 def _factorize(name: str, values: Any) -> RawCodes:
     try:
-        codes, symbols = pd.factorize(values)
+        codes, categories = pd.factorize(values)
     except TypeError:
         _refuse_nested(name)
-    return RawCodes(codes.astype(np.int32, copy=False), plain_symbols(symbols))
+    return RawCodes(codes.astype(np.int32, copy=False), plain_categories(categories))
 
 
 def _refuse_nested(name: str) -> NoReturn:
@@ -170,7 +170,7 @@ def _is_enum(series: Any) -> bool:
 def _encode_polars(series: Any, column: Column, *, in_order: bool = False) -> RawCodes:
     import polars as pl  # the caller holds a polars series, so it is there
 
-    if column.kind is not Kind.SYMBOLIC:
+    if column.kind is not Kind.CATEGORICAL:
         numbers = series.dtype.is_float() or (series.dtype.is_integer() and not series.null_count())
         return _factorize(column.name, series.to_numpy() if numbers else object_array(series.to_list()))
     physical = series.to_physical()  # asked of this, as the type of an Enum holds all its categories
@@ -186,11 +186,11 @@ def _encode_polars(series: Any, column: Column, *, in_order: bool = False) -> Ra
     if in_order:
         order = np.argsort(used)
         codes, used, first = np.argsort(order)[codes], used[order], first[order]
-    symbols, present = plain_symbols(series.gather(first).to_list()), used >= 0
+    categories, present = plain_categories(series.gather(first).to_list()), used >= 0
     if present.all():
-        return RawCodes(codes.astype(np.int32), symbols)
+        return RawCodes(codes.astype(np.int32), categories)
     renumber = np.where(present, np.cumsum(present) - 1, -1).astype(np.int32)
-    return RawCodes(renumber[codes], symbols[present])
+    return RawCodes(renumber[codes], categories[present])
 
 
 def _encode_arrow(arrow: Any, name: str) -> RawCodes:
@@ -199,12 +199,12 @@ def _encode_arrow(arrow: Any, name: str) -> RawCodes:
     if pa.types.is_dictionary(arrow.type):
         array, dictionaries = _one_array(arrow), []
 
-        def symbols_at(used: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
+        def categories_at(used: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
             whole = array.dictionary
             dictionaries.append(whole if len(used) == len(whole) else whole.take(pa.array(used, pa.int64())))
             return _plain_of_arrow(dictionaries[0])
 
-        codes, symbols = renumber_used(_indices(array), symbols_at)
+        codes, categories = renumber_used(_indices(array), categories_at)
         # Arrow does not promise that those of a dictionary are distinct, and that none is missing
         may_repeat = (
             dictionaries[0].null_count
@@ -212,7 +212,7 @@ def _encode_arrow(arrow: Any, name: str) -> RawCodes:
             or len(dictionaries[0].unique()) < len(dictionaries[0])
         )
         if not may_repeat:
-            return RawCodes(codes, symbols)
+            return RawCodes(codes, categories)
         arrow = array.cast(array.type.value_type)
     if len(arrow) <= FEW or pa.types.is_null(arrow.type) or isinstance(arrow.type, pa.BaseExtensionType):
         return _encode_values(name, arrow.to_pylist())
@@ -228,8 +228,8 @@ def _plain_of_arrow(values: Any) -> NDArray[Any]:
     import pyarrow as pa
 
     if pa.types.is_temporal(values.type) or len(values) <= FEW:  # numpy would make integers of nanoseconds
-        return plain_symbols(values.to_pylist())
-    return plain_symbols(values.to_numpy(zero_copy_only=False))
+        return plain_categories(values.to_pylist())
+    return plain_categories(values.to_numpy(zero_copy_only=False))
 
 
 def _indices(array: Any) -> NDArray[Any]:
@@ -245,7 +245,7 @@ def _one_array(arrow: Any) -> Any:
     return arrow.chunk(0) if arrow.num_chunks == 1 else arrow.combine_chunks()
 
 
-def renumber_used(codes: Codes, symbols_at: CategoriesAt) -> tuple[Codes, NDArray[Any]]:
+def renumber_used(codes: Codes, categories_at: CategoriesAt) -> tuple[Codes, NDArray[Any]]:
     """A library's own codes (n,), numbered among those that occur, in category order, and the categories of these.
 
     Parameters
@@ -265,7 +265,7 @@ def renumber_used(codes: Codes, symbols_at: CategoriesAt) -> tuple[Codes, NDArra
         code_list = codes.tolist()
         occurring = sorted({code for code in code_list if code >= 0})
         number = {code: position for position, code in enumerate(occurring)}
-        return np.array([number.get(code, -1) for code in code_list], dtype=np.int32), symbols_at(occurring)
+        return np.array([number.get(code, -1) for code in code_list], dtype=np.int32), categories_at(occurring)
     size = int(codes.max()) + 1
     if size > _SPARSE * len(codes):
         position, used = pd.factorize(codes)
@@ -273,17 +273,17 @@ def renumber_used(codes: Codes, symbols_at: CategoriesAt) -> tuple[Codes, NDArra
         order = order[used[order] >= 0]
         rank = np.full(len(used), -1, dtype=np.int32)
         rank[order] = np.arange(len(order))
-        return rank[position], symbols_at(used[order])
+        return rank[position], categories_at(used[order])
     marked = mark_used(codes, size)
     if marked.all():
-        return codes, symbols_at(np.arange(size))
+        return codes, categories_at(np.arange(size))
     renumber = np.append(np.cumsum(marked) - 1, -1).astype(np.int32)
-    return renumber[codes], symbols_at(np.flatnonzero(marked))
+    return renumber[codes], categories_at(np.flatnonzero(marked))
 
 
-def plain_symbols(symbols: Any) -> NDArray[Any]:
+def plain_categories(categories: Any) -> NDArray[Any]:
     """Plain Python values in an object array: no pandas, no numpy scalars in fitted state, and no -0.0."""
-    values = symbols if isinstance(symbols, list) else symbols.tolist()
+    values = categories if isinstance(categories, list) else categories.tolist()
     if values and type(values[0]) is not str:
         values = [_plain(value) for value in values]
     return object_array(values)
@@ -318,9 +318,9 @@ def interval_codes(climbed: Stairs, values: Floats, *, missing: int, first: int 
     return codes
 
 
-def keys_of(symbols: Iterable[Any]) -> NDArray[np.uint64]:
+def keys_of(categories: Iterable[Any]) -> NDArray[np.uint64]:
     """A number (q,) for each category that its text determines: the same in every process and dataframe."""
-    texts = [symbol if type(symbol) is str else _text(symbol) for symbol in symbols]
+    texts = [category if type(category) is str else _text(category) for category in categories]
     try:
         return np.asarray(pd.util.hash_array(np.array(texts, dtype=object), categorize=False))
     except UnicodeEncodeError:  # halves of surrogate pairs
@@ -328,18 +328,18 @@ def keys_of(symbols: Iterable[Any]) -> NDArray[np.uint64]:
         return np.asarray(pd.util.hash_array(np.array(plain, dtype=object), categorize=False))
 
 
-def _text(symbol: Any) -> str:
+def _text(category: Any) -> str:
     """The text of a category, the same for values that are equal, whatever library or time zone they come in."""
-    if isinstance(symbol, float) and symbol.is_integer():
-        return str(int(symbol))  # as the same number of a column of integers
-    if isinstance(symbol, Decimal):
-        text = format(symbol, "f")
+    if isinstance(category, float) and category.is_integer():
+        return str(int(category))  # as the same number of a column of integers
+    if isinstance(category, Decimal):
+        text = format(category, "f")
         return text.rstrip("0").rstrip(".") if "." in text else text
-    if isinstance(symbol, timedelta):
-        return f"{symbol.days} {symbol.seconds} {symbol.microseconds} {getattr(symbol, 'nanoseconds', 0)}"
-    if isinstance(symbol, datetime) and symbol.tzinfo is not None:
-        return str(symbol.astimezone(UTC))
-    return f"{symbol} 00:00:00" if type(symbol) is date else str(symbol)
+    if isinstance(category, timedelta):
+        return f"{category.days} {category.seconds} {category.microseconds} {getattr(category, 'nanoseconds', 0)}"
+    if isinstance(category, datetime) and category.tzinfo is not None:
+        return str(category.astimezone(UTC))
+    return f"{category} 00:00:00" if type(category) is date else str(category)
 
 
 _TILE = 1 << 14

@@ -180,10 +180,10 @@ def code_numbers(values: Numbers, measure: Measure = NUMBERS) -> CodedValues:
     return CodedValues(codes, ascending[first], True, measure)
 
 
-def code_symbols(codes: NDArray[np.integer[Any]], symbols: NDArray[Any]) -> CodedValues:
+def code_categories(codes: NDArray[np.integer[Any]], categories: NDArray[Any]) -> CodedValues:
     """A symbolic column: codes (n,) into symbols, -1 for missing."""
-    named = np.empty(len(symbols) + 1, dtype=object)
-    named[:-1], named[-1] = symbols, None
+    named = np.empty(len(categories) + 1, dtype=object)
+    named[:-1], named[-1] = categories, None
     order = _by_text(named)  # missing stays last
     rank = np.empty(len(named), dtype=np.int64)
     rank[order] = np.arange(len(named))
@@ -219,9 +219,9 @@ def merge_tables(a: Contingency, b: Contingency) -> Contingency:
     return Contingency(values, lows, targets, counts, a.error + b.error, measure).sketched()
 
 
-def _by_text(symbols: NDArray[Any]) -> NDArray[np.int64]:
+def _by_text(categories: NDArray[Any]) -> NDArray[np.int64]:
     """Where the symbols lie in the order of their text, missing last."""
-    texts = [(symbol is None, str(symbol)) for symbol in symbols.tolist()]
+    texts = [(category is None, str(category)) for category in categories.tolist()]
     return np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
 
 
@@ -295,20 +295,20 @@ class PairCounts:
         """Distinct pairs that occur."""
         return sum(block.nnz for block in self.blocks.values())
 
-    def documents(self, column: int, symbols: NDArray[Any] | None = None) -> sparse.csr_array:
+    def documents(self, column: int, categories: NDArray[Any] | None = None) -> sparse.csr_array:
         """Counts (symbols, words of all columns) of the rows of each symbol of a column, of all symbols if None.
 
         The column's own words stay empty.
         """
         parts = []
-        n = self.sizes[column] if symbols is None else len(symbols)
+        n = self.sizes[column] if categories is None else len(categories)
         for word_column, size in enumerate(self.sizes):
             if (column, word_column) in self.blocks:
                 block = self.blocks[column, word_column]
-                parts.append(block if symbols is None else block[symbols])
+                parts.append(block if categories is None else block[categories])
             elif (word_column, column) in self.blocks:
                 block = self.blocks[word_column, column]
-                parts.append((block if symbols is None else block[:, symbols]).T.tocsr())
+                parts.append((block if categories is None else block[:, categories]).T.tocsr())
             else:
                 parts.append(sparse.csr_array((n, size)))
         return sparse.hstack(parts, format="csr")

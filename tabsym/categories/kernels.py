@@ -139,9 +139,9 @@ def take_numbers(numbers, at, out):
 
 
 @allocating_kernel
-def mark_used(codes, n_symbols):
+def mark_used(codes, n_categories):
     """Whether each symbol occurs in a code column (n_symbols,)."""
-    used = np.zeros(n_symbols, np.bool_)
+    used = np.zeros(n_categories, np.bool_)
     for i in range(len(codes)):
         if codes[i] >= 0:
             used[codes[i]] = True

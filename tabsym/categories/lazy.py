@@ -306,9 +306,9 @@ class LazyTarget:
     def of(cls, key: nw.Expr, values: NDArray[Any], column: Column, codes: NDArray[np.integer[Any]]) -> LazyTarget:
         """By a collected column of the key's distinct values, and the code (m,) of each."""
         raw = encode_column(column)
-        code_of = np.zeros(len(raw.symbols), dtype=np.int64)
+        code_of = np.zeros(len(raw.categories), dtype=np.int64)
         code_of[raw.codes] = codes
-        return cls(key, values, Categories(column.name, raw.symbols), code_of)
+        return cls(key, values, Categories(column.name, raw.categories), code_of)
 
     def codes(self, rows: LazyRows, groups: nw.DataFrame[Any], key: str) -> NDArray[np.int64]:
         """The code of each collected group."""
@@ -345,7 +345,7 @@ def lazy_rows(X: Any, y: Any, sample_weight: Any, caller: str, *, supervised: bo
             f"{caller} needs at least one column besides those named for target and weights; there is none."
         )
     empty = read_table(frame.select(features).head(0).collect().to_native(), caller=caller, allow_empty=n_rows > 0)
-    asked = [column.name for column in empty.columns if column.kind is not Kind.SYMBOLIC]
+    asked = [column.name for column in empty.columns if column.kind is not Kind.CATEGORICAL]
     n_missing = _missing_in(frame, [*asked, *(name for name in (target, sample_weight) if name is not None)])
     if supervised and target is not None and n_missing[target]:
         raise ValueError(
@@ -407,7 +407,7 @@ def _in_order(column: Column) -> RawCodes:
     in_polars = column.series.implementation.is_polars()
     if isinstance(dtype, nw.Enum) or (isinstance(dtype, nw.Categorical) and not in_polars):
         return raw  # of declared categories, in their order
-    order = sorted(range(len(raw.symbols)), key=raw.symbols.tolist().__getitem__)
+    order = sorted(range(len(raw.categories)), key=raw.categories.tolist().__getitem__)
     rank = np.full(len(order) + 1, -1, dtype=np.int32)
     rank[order] = np.arange(len(order))
-    return RawCodes(rank[raw.codes], object_array([raw.symbols[position] for position in order]))
+    return RawCodes(rank[raw.codes], object_array([raw.categories[position] for position in order]))

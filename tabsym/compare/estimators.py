@@ -115,10 +115,10 @@ class FilledEncoder(TransformerMixin, BaseEstimator):
 
     def _by_names(self, categories: pd.Series) -> Floats:
         fitted = self.encoder_.columns_[self.column].fitted
-        reader = NameReader.fit(fitted.symbols)
+        reader = NameReader.fit(fitted.categories)
         codes, distinct = pd.factorize(categories, use_na_sentinel=False)
         texts = [None if pd.isna(category) else category for category in distinct]
-        alike = reader(texts).cosines(reader(fitted.symbols)) + 1e-9
+        alike = reader(texts).cosines(reader(fitted.categories)) + 1e-9
         return np.asarray((alike @ fitted.estimates / alike.sum(axis=1, keepdims=True))[codes])
 
 

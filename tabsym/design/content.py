@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories.coding import keys_of
 from tabsym.categories.kernels import number_repeats
-from tabsym.design.sources import Crossing, Source, Symbols
+from tabsym.design.sources import Crossing, Source, CategoricalSource
 from tabsym.jit import by_parts, by_rows, parts_of
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ def keys_of_source(sources: Sequence[Source], index: int, columns: Sequence[str]
     Nor that of the columns, as of an interaction.
     """
     source = sources[index]
-    if isinstance(source, Symbols):
+    if isinstance(source, CategoricalSource):
         return source.vocabulary.keys
     if not isinstance(source, Crossing):
         return np.arange(len(source), dtype=np.uint64)

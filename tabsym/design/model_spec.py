@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories import RawCodes
 from tabsym.design.formula import ColumnRef, Node, columns_read, evaluate
-from tabsym.design.sources import Bins, Coder, Crossing, Flag, Source, Symbols
+from tabsym.design.sources import Bins, Coder, Crossing, Flag, Source, CategoricalSource
 from tabsym.frame import Table
 
 Floats = NDArray[np.float64]
@@ -176,7 +176,7 @@ class ModelSpec:
         while isinstance(source, Crossing):
             index = source.left
             source = self.sources[index]
-        return index if isinstance(source, Flag) or (isinstance(source, Symbols) and source.closed) else None
+        return index if isinstance(source, Flag) or (isinstance(source, CategoricalSource) and source.closed) else None
 
     @property
     def n_terms(self) -> int:

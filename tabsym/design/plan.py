@@ -25,7 +25,7 @@ from tabsym.design.formula import (
     walk,
 )
 from tabsym.design.model_spec import Block, Factor, ModelSpec, Numeric, Term
-from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, Symbols
+from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Source, CategoricalSource
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.storage import object_array
 
@@ -58,7 +58,7 @@ Levels = Mapping[str, Mapping[int, Bins]]
 
 
 def plan_additive(
-    symbolic: Sequence[Column],
+    categorical: Sequence[Column],
     numeric: Sequence[Column],
     *,
     interactions: int | Sequence[Members],
@@ -93,7 +93,7 @@ def plan_additive(
         If two blocks would have the same name.
     """
     plan = _SpecBuilder(levels=levels or {}, numbers=frozenset(column.name for column in numeric))
-    for column in symbolic:
+    for column in categorical:
         plan.add_block(column.name, (column.name,))
     smooth = [binned.column for binned in fine]
     for binned in bins:
@@ -107,7 +107,7 @@ def plan_additive(
         if np.isnan(column.values).any():
             plan.sources.append(Flag(column.name))
             plan.add(f"{column.name} is missing", len(plan.sources) - 1, (column.name,))
-    crossable = [name for name in (*(column.name for column in symbolic), *cut_names) if name not in main_only]
+    crossable = [name for name in (*(column.name for column in categorical), *cut_names) if name not in main_only]
     if isinstance(interactions, int):
         orders = range(2, min(interactions, len(crossable)) + 1)
         interactions = [members for order in orders for members in combinations(crossable, order)]
@@ -306,7 +306,7 @@ class _SpecBuilder:
             if (
                 index not in left_out
                 and block.source is not None
-                and isinstance(self.sources[block.source], (Symbols, Crossing))
+                and isinstance(self.sources[block.source], (CategoricalSource, Crossing))
             ):
                 nothing = np.empty(0, dtype=np.int64)
                 self.sources.append(CountEffect(block.source, block.columns, nothing, nothing))
@@ -345,14 +345,14 @@ class _SpecBuilder:
                 made: Source = Crossing(left, right, Cross(np.empty(0, dtype=np.int64)))
             elif isinstance(groups[0], Within):
                 column, category = groups[0].column, object_array([groups[0].category])
-                only = Symbols((column,), Categories(column, category), closed=True)
+                only = CategoricalSource((column,), Categories(column, category), closed=True)
                 made = Flag(column) if column in self.numbers else only
             elif n_bins:
                 made = self.levels[groups[0][0]][n_bins]
             elif len(groups[0]) == 1 and groups[0][0] in self.bins:
                 made = self.bins[groups[0][0]]
             else:
-                made = Symbols(groups[0], Categories(groups[0][0], np.empty(0, dtype=object)))
+                made = CategoricalSource(groups[0], Categories(groups[0][0], np.empty(0, dtype=object)))
             self.sources.append(made)
             self._indices[key] = len(self.sources) - 1
         return self._indices[key]
@@ -391,7 +391,7 @@ def used_columns(formula: Formula, table: Table) -> list[str]:
                     formula.text,
                     ref.at,
                 )
-            if isinstance(ref, ColumnRef) and table[name].kind is Kind.SYMBOLIC:
+            if isinstance(ref, ColumnRef) and table[name].kind is Kind.CATEGORICAL:
                 raise FormulaError(_of_categories(formula, ref), formula.text, ref.at)
             used.append(name)
     return list(dict.fromkeys(used))

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Symbols:
+class CategoricalSource:
     """The categories of a column, or of several columns that share their categories (home and away team).
 
     `closed`: these categories only, whatever others training has, as of an interaction within one category.
@@ -211,7 +211,7 @@ def merged_bins(lowest: NDArray[np.int64], rows: NDArray[np.int64], categories: 
     return np.asarray(merged, dtype=np.int64)
 
 
-Source = Symbols | Flag | Bins | Crossing | CountEffect
+Source = CategoricalSource | Flag | Bins | Crossing | CountEffect
 
 
 Codes = NDArray[np.signedinteger[Any]]
@@ -258,21 +258,23 @@ class Coder:
     ) -> Coder:
         """The encoder of a table; `column_codes`: cache of factorized columns, to which new ones are added."""
         column_codes = {} if column_codes is None else column_codes
-        names = dict.fromkeys(name for source in sources if isinstance(source, Symbols) for name in source.columns)
+        names = dict.fromkeys(
+            name for source in sources if isinstance(source, CategoricalSource) for name in source.columns
+        )
         new = [name for name in names if name not in column_codes]
         column_codes.update(zip(new, encode_columns([table[name] for name in new], n_jobs), strict=True))
         return cls(sources, column_codes, numbers, copies)
 
-    def code_symbols(self) -> None:
+    def code_categories(self) -> None:
         """Code the categorical columns now, and release their factorized form."""
         for index, source in enumerate(self.sources):
-            if isinstance(source, Symbols):
+            if isinstance(source, CategoricalSource):
                 for name in source.columns:
                     self.read(index, (name,))
         self.column_codes = {}
 
     def rows(self, part: slice) -> Coder:
-        """The encoder of a slice of rows, after `code_symbols`; bins, flags and interactions are coded per slice."""
+        """The encoder of a slice of rows, after `code_categories`; bins, flags and interactions are coded per slice."""
         tile = Coder(self.sources, {}, {name: column[part] for name, column in self.numbers.items()})
         tile._codes = {key: codes[part] for key, codes in self._codes.items()}
         return tile
@@ -294,7 +296,7 @@ class Coder:
         for index, columns in reads:
             self._note_crossings(index, columns, crossed)
         for index, source in enumerate(self.sources):
-            if isinstance(source, Symbols) and not source.closed:
+            if isinstance(source, CategoricalSource) and not source.closed:
                 vocabulary = source.vocabulary
                 for name in source.columns:
                     vocabulary, grown_codes = vocabulary.grow(self.column_codes[name])
@@ -327,7 +329,7 @@ class Coder:
         return self._codes[index, columns]
 
     def _transform(self, source: Source, columns: Columns) -> Codes:
-        if isinstance(source, Symbols):
+        if isinstance(source, CategoricalSource):
             return self._as_wide(source.vocabulary.transform(self.column_codes[columns[0]]))
         if isinstance(source, Bins):
             return source.codes(self.numbers[source.column])

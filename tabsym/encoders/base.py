@@ -37,7 +37,7 @@ from tabsym.frame import (
     read_table,
     remember_features,
     split_columns,
-    symbolic_columns,
+    categorical_columns,
 )
 from tabsym.messages import check_declared_options
 
@@ -122,7 +122,7 @@ class ColumnEncoder(TableTransformer):
         caller, named = type(self).__name__, named_columns(y, sample_weight)
         rows = lazy_rows(X, y, sample_weight, caller, supervised=False) if self._counts_only else None
         if rows is not None:
-            table, columns = rows.table, symbolic_columns(rows.table, self.cols, booleans=False)
+            table, columns = rows.table, categorical_columns(rows.table, self.cols, booleans=False)
             self._prepare(table, [column.name for column in columns], None, None)
             counted: list[tuple[RawCodes, NDArray[np.float64] | None]] = [rows.counted(c.name) for c in columns]
         else:
@@ -130,7 +130,7 @@ class ColumnEncoder(TableTransformer):
             check_same_rows(X, y=y, sample_weight=sample_weight)
             table = read_table(X, caller=caller)
             weight = check_weights(sample_weight, len(table))
-            columns = symbolic_columns(table, self.cols, booleans=False)
+            columns = categorical_columns(table, self.cols, booleans=False)
             self._prepare(table, [column.name for column in columns], y, weight)
             counted = [(raw, weight) for raw in encode_columns(columns)]
         if self.handle_missing == "error":
@@ -317,7 +317,7 @@ class ColumnEncoder(TableTransformer):
 
     def _lookup(self, name: str, state: Any) -> ColumnLookup:
         """What each category of a column is encoded as, or a `ValueError` where that depends on the rest of the row."""
-        codes, coding = with_missing(state.vocabulary.symbols.tolist(), self.handle_missing)
+        codes, coding = with_missing(state.vocabulary.categories.tolist(), self.handle_missing)
         codes = np.append(codes, UNSEEN)
         columns = self._kept_columns(state, self._encode_column(state, codes.astype(np.int32)))
         values = stacked(list(columns.values()), len(codes))
@@ -367,7 +367,7 @@ def refuse_unknown(name: str, raw: RawCodes, unknown: NDArray[np.bool_]) -> None
     """A `ValueError` that names the first value of a column that is not in the training data, if there is one."""
     if unknown.any():
         row = int(np.argmax(unknown))
-        what = "a missing value" if raw.codes[row] < 0 else repr(raw.symbols[raw.codes[row]])
+        what = "a missing value" if raw.codes[row] < 0 else repr(raw.categories[raw.codes[row]])
         raise ValueError(
             f"Column {name!r} holds {what} (row {row}), which is not in the training data; fit on rows that have it, "
             "or set handle_unknown to something other than 'error'."
@@ -378,7 +378,7 @@ def numeric_matrix(table: Table, names: list[str], caller: str) -> dict[str, spa
     """Untouched columns as one-column sparse matrices, for sparse output."""
     out = {}
     for name in names:
-        if table[name].kind is Kind.SYMBOLIC and not table[name].is_empty:
+        if table[name].kind is Kind.CATEGORICAL and not table[name].is_empty:
             raise ValueError(
                 f"Column {name!r} holds categories and is not encoded, which a sparse matrix cannot hold; "
                 f"add it to cols of {caller}, drop it, or use sparse_output=False."
@@ -390,10 +390,10 @@ def numeric_matrix(table: Table, names: list[str], caller: str) -> dict[str, spa
 def _of_rows(raw: RawCodes, keep: NDArray[np.bool_]) -> RawCodes:
     """The codes of some rows, without categories that do not occur in them."""
     codes = raw.codes[keep]
-    used = np.zeros(len(raw.symbols), dtype=bool)
+    used = np.zeros(len(raw.categories), dtype=bool)
     used[codes[codes >= 0]] = True
     renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
-    return RawCodes(renumber[codes], raw.symbols[used])
+    return RawCodes(renumber[codes], raw.categories[used])
 
 
 def names_alike(names: Sequence[str]) -> tuple[str, str] | None:

@@ -54,7 +54,7 @@ from tabsym.frame import (
     relative_weights,
     remember_features,
     split_columns,
-    symbolic_columns,
+    categorical_columns,
 )
 from tabsym.frame.dtypes import read_categories, read_type, written_categories, written_type
 from tabsym.frame.frames import (
@@ -384,7 +384,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     def _categories(self, table: Table) -> dict[str, NDArray[np.integer]]:
         """Codes (n_rows,) of the categorical columns, of those that the encoder encodes where it says so."""
         cols = getattr(self.encoder, "cols", None)
-        columns = symbolic_columns(table, cols if isinstance(cols, (list, str)) else None, booleans=False)
+        columns = categorical_columns(table, cols if isinstance(cols, (list, str)) else None, booleans=False)
         return {column.name: raw.codes for column, raw in zip(columns, encode_columns(columns), strict=True)}
 
     def _clone(self) -> Any:

@@ -322,7 +322,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             self.n_cells_ = {}
         self._donors = None
         if self.handle_unknown == "similar":
-            self._donors = fit_donors(self, X, y, sample_weight, self._symbolic)
+            self._donors = fit_donors(self, X, y, sample_weight, self._categorical)
         self._named_in = named
         self.__dict__.pop("tables_", None)
         return self
@@ -537,7 +537,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         target = code_target(y, len(table), classes=self._classes, caller=type(self).__name__)
         values = target.codes if self._classes else target.values[target.codes]
         is_similar, folds = self.handle_unknown == "similar", []
-        codes = {name: encode_column(table[name]).codes for name in self._symbolic} if is_similar else {}
+        codes = {name: encode_column(table[name]).codes for name in self._categorical} if is_similar else {}
         for train, held_out in self._folds(values, groups, classes=self._classes):
             known = train if weight is None else train[weight[train] > 0]
             donors = None
@@ -554,7 +554,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         return how.columns(table, list(self.columns_.values()), weight, folds)
 
     @property
-    def _symbolic(self) -> list[str]:
+    def _categorical(self) -> list[str]:
         """The columns of categories."""
         return [name for name, state in self.columns_.items() if state.vocabulary is not None]
 

@@ -69,7 +69,7 @@ class MODLColumn:
         """With the vocabulary of groups."""
         if isinstance(fitted, Intervals):
             return cls(name, fitted, names, values)
-        return cls(name, fitted, names, values, Categories(name, fitted.symbols), fitted.labels_of)
+        return cls(name, fitted, names, values, Categories(name, fitted.categories), fitted.labels_of)
 
     def constant_names(self) -> list[str]:
         """Output columns in which all parts are the same."""
@@ -163,8 +163,8 @@ class Output:
 
 def parts_of_rows(table: Table, states: dict[str, MODLColumn], how: Output) -> dict[str, NDArray[Any]]:
     """The part of each row (n,), by column; UNSEEN and MISSING where they are to be NaN."""
-    symbolic = [table[name] for name, state in states.items() if state.vocabulary is not None]
-    column_codes = dict(zip([column.name for column in symbolic], encode_columns(symbolic), strict=True))
+    categorical = [table[name] for name, state in states.items() if state.vocabulary is not None]
+    column_codes = dict(zip([column.name for column in categorical], encode_columns(categorical), strict=True))
     return {
         name: _group_of(state, column_codes[name], how)
         if name in column_codes
@@ -210,12 +210,12 @@ def _part_of_unknown(state: MODLColumn, how: Output) -> int:
 # -- unknown categories, by the known ones in rows like theirs -------------------------------------
 
 
-def fit_donors(encoder: Any, X: Any, y: Any, sample_weight: Any, symbolic: list[str]) -> TIWSEncoder | None:
+def fit_donors(encoder: Any, X: Any, y: Any, sample_weight: Any, categorical: list[str]) -> TIWSEncoder | None:
     """The neighbours of categories of these columns; None where there are none."""
-    if not symbolic:
+    if not categorical:
         return None
     kind = "classes" if encoder._classes else "continuous"
-    donors = TIWSEncoder(cols=symbolic, numeric="quantile", target_type=kind, cv=None, n_jobs=encoder.n_jobs)
+    donors = TIWSEncoder(cols=categorical, numeric="quantile", target_type=kind, cv=None, n_jobs=encoder.n_jobs)
     return donors.fit(X, y, sample_weight)
 
 
@@ -234,8 +234,8 @@ def with_donors(
         if not len(unknown.rows):
             continue
         assert state.vocabulary is not None and state.part_of is not None
-        position = {symbol: code for code, symbol in enumerate(state.vocabulary.symbols.tolist())}
-        group_of = state.part_of[[position[fitted.symbols[code]] for code in fitted.donors]]
+        position = {category: code for code, category in enumerate(state.vocabulary.categories.tolist())}
+        group_of = state.part_of[[position[fitted.categories[code]] for code in fitted.donors]]
         weight_of = np.zeros((len(unknown.unseen), state.fitted.partition.n_parts))  # of unknown categories, by group
         np.add.at(weight_of.T, group_of, fitted.weights(unknown.unseen).T)
         group = weight_of.argmax(axis=1)[unknown.which]
@@ -287,7 +287,7 @@ def restored_frame(encoded: Table, types: Mapping[str, StoredType], states: Mapp
 def _values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
     """A value for each label or number of a part (n,): an interval's middle row's, a group's most frequent category."""
     fitted = state.fitted
-    named = column.kind is Kind.SYMBOLIC
+    named = column.kind is Kind.CATEGORICAL
     position: dict[Any, int] = {label if named else part: part for part, label in enumerate(fitted.labels)}
     labels = column.series.to_list()
     for row, label in enumerate(labels):
@@ -318,7 +318,7 @@ def lookup_of(name: str, state: MODLColumn, kept: list[str], how: Output) -> Col
             "which is no lookup; set_params(handle_unknown='value') to export the encoder, or to encode lazy frames."
         )
     assert state.vocabulary is not None and state.part_of is not None
-    categories = state.vocabulary.symbols.tolist()
+    categories = state.vocabulary.categories.tolist()
     codes, coding = with_missing(categories, how.handle_missing)
     default = _part_of_unknown(state, how)
     parts = np.append(state.part_of[codes[codes >= 0]], np.full((codes < 0).sum(), default))

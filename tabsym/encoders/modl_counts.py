@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories import encode_column
-from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
+from tabsym.categories.contingency import CodedValues, Contingency, code_numbers, code_categories, merge_tables
 from tabsym.categories.lazy import MAX_TARGET_CELLS, LazyRows, LazyTarget, sizes_of
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.lookups import MISSING
@@ -32,7 +32,7 @@ from tabsym.frame import (
     exact_values,
     holds_classes,
     name_of_target,
-    symbolic_columns,
+    categorical_columns,
 )
 from tabsym.jit import in_threads
 from tabsym.modl import Groups, Intervals, Settings, fit_column
@@ -197,13 +197,13 @@ class Counting:
         raw = encode_column(column)
         if self.handle_missing == "error":
             refuse_missing(column.name, raw.codes < 0)
-        return code_symbols(raw.codes, raw.symbols)
+        return code_categories(raw.codes, raw.categories)
 
     def _chosen(self, table: Table) -> list[Column]:
         """The columns to encode."""
         if self.cols is None and self.numeric == "discretize":
             return list(table.columns)
-        return symbolic_columns(table, self.cols, booleans=False, whole=self.whole)
+        return categorical_columns(table, self.cols, booleans=False, whole=self.whole)
 
     def _count(
         self, columns: list[Column], target: CodedTarget, weight: Floats | None, rows: NDArray[np.int64] | None
@@ -259,7 +259,7 @@ def _kind_of(table: Contingency) -> str | None:
         return None
     if table.is_numeric:
         return str(table.measure)
-    first = next((symbol for symbol in table.values if symbol is not None), None)
+    first = next((category for category in table.values if category is not None), None)
     if first is None:
         return None
     number = isinstance(first, Real) and not isinstance(first, (bool, np.bool_))

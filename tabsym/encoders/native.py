@@ -45,7 +45,7 @@ from tabsym.frame import (
     plain_labels,
     read_table,
     remember_features,
-    symbolic_columns,
+    categorical_columns,
 )
 from tabsym.messages import Number, check_declared_options, check_option
 
@@ -139,7 +139,7 @@ class NativeCategories(TableTransformer):
         vocabularies = {}
         for name, raw in _coded(columns).items():
             levels = self._levels(raw)
-            vocabularies[name] = (Categories(name, levels), len(levels) < len(raw.symbols))
+            vocabularies[name] = (Categories(name, levels), len(levels) < len(raw.categories))
         remember_features(self, table)
         self.vocabularies_ = vocabularies
         self.measures_ = {column.name: column.measure for column in numeric}
@@ -208,7 +208,7 @@ class NativeCategories(TableTransformer):
         if self.max_levels is not None and len(order) > self.max_levels:
             counts = np.bincount(present)[order]
             order = order[np.sort(np.argsort(-counts, kind="stable")[: self.max_levels - 1])]
-        return np.asarray(raw.symbols[order])
+        return np.asarray(raw.categories[order])
 
     def of_codes(self, name: str, codes: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
         """What the codes of a column's levels are passed as.
@@ -228,7 +228,7 @@ class NativeCategories(TableTransformer):
         if has_other:  # an infrequent category and an unknown one are the same to the model
             codes = np.where((codes == UNSEEN) & ~missing, len(vocabulary), codes)
         if self.output == "text":
-            texts = [str(symbol) for symbol in vocabulary.symbols]
+            texts = [str(category) for category in vocabulary.categories]
             special = [unused_word(set(texts), word) for word in (OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)]
             words = np.array([*texts, *special], dtype=object)
             return words[np.where(missing, len(words) - 1, np.where(codes == UNSEEN, len(words) - 2, codes))]
@@ -259,22 +259,22 @@ def _split_columns(table: Table, cols: Any) -> tuple[list[Column], list[Column]]
     HistGradientBoosting fails on numbers that are all missing.
     """
     if cols is None:
-        chosen = {column.name for column in table.columns if column.kind is Kind.SYMBOLIC}
+        chosen = {column.name for column in table.columns if column.kind is Kind.CATEGORICAL}
     else:
-        chosen = {column.name for column in symbolic_columns(table, cols, booleans=False)}
-    symbolic: list[Column] = []
+        chosen = {column.name for column in categorical_columns(table, cols, booleans=False)}
+    categorical: list[Column] = []
     others: list[Column] = []
     for column in table.columns:
-        empty = column.kind is not Kind.SYMBOLIC and bool(np.isnan(column.values).all())
-        (symbolic if empty or column.name in chosen else others).append(column)
-    return symbolic, others
+        empty = column.kind is not Kind.CATEGORICAL and bool(np.isnan(column.values).all())
+        (categorical if empty or column.name in chosen else others).append(column)
+    return categorical, others
 
 
 def _coded(columns: list[Column]) -> dict[str, RawCodes]:
     """Columns as codes, by name; a `TypeError` where one mixes types."""
     column_codes = dict(zip([column.name for column in columns], encode_columns(columns), strict=True))
     for name, raw in column_codes.items():
-        check_one_type(name, raw.symbols)
+        check_one_type(name, raw.categories)
     return column_codes
 
 

@@ -219,14 +219,14 @@ class OneHotEncoder(ColumnEncoder):
     def categories_(self) -> dict[str, NDArray[Any]]:
         """The categories of each encoded column."""
         check_is_fitted(self, "columns_")
-        return {name: state.vocabulary.symbols for name, state in self.columns_.items()}
+        return {name: state.vocabulary.categories for name, state in self.columns_.items()}
 
     @property
     def infrequent_categories_(self) -> dict[str, NDArray[Any] | None]:
         """The infrequent categories of each encoded column, None where there are none."""
         check_is_fitted(self, "columns_")
         return {
-            n: one.vocabulary.symbols[one.infrequent] if len(one.infrequent) else None
+            n: one.vocabulary.categories[one.infrequent] if len(one.infrequent) else None
             for n, one in self.columns_.items()
         }
 
@@ -376,7 +376,7 @@ class OneHotEncoder(ColumnEncoder):
         return dense_columns(state.indices(codes), len(state.names), self._options.dtype)
 
     def _lookup(self, name: str, state: OneHotColumn) -> ColumnLookup:
-        codes, coding = with_missing(state.vocabulary.symbols.tolist(), self.handle_missing)
+        codes, coding = with_missing(state.vocabulary.categories.tolist(), self.handle_missing)
         names = self._kept_names(state)
         new = np.full(len(state.names) + 2, -1)  # ZEROS and NANS, -1 and -2, read the last two
         new[[state.names.index(new_name) for new_name in names]], new[-2] = np.arange(len(names)), -2

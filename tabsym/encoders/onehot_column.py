@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 
 from tabsym.categories import UNSEEN, Categories, RawCodes
-from tabsym.categories.coding import plain_symbols
+from tabsym.categories.coding import plain_categories
 from tabsym.categories.contingency import ROUNDING_OF_SHARES
 from tabsym.encoders.base import codes_in
 from tabsym.messages import Instance, Number, check_option, plural
@@ -63,14 +63,14 @@ class InfrequentRule:
     with_missing: bool | str = True
     name: str | None = None
 
-    def name_of(self, symbols: NDArray[Any]) -> str:
+    def name_of(self, categories: NDArray[Any]) -> str:
         """What the infrequent categories are called together."""
         if self.name is not None:
             return self.name
         if not self.needs_two:
             return "infrequent"
-        texts = sorted(str(symbol) for symbol in symbols if symbol is not None)
-        return "_".join(texts if len(texts) == len(symbols) else [*texts, "nan"])
+        texts = sorted(str(category) for category in categories if category is not None)
+        return "_".join(texts if len(texts) == len(categories) else [*texts, "nan"])
 
 
 @dataclass(frozen=True)
@@ -271,19 +271,19 @@ def _vocabulary(name: str, raw: RawCodes, options: OneHotOptions) -> tuple[Categ
     given = options.categories.get(name)
     if given is None:
         present = raw.codes if missing_is_category else raw.codes[raw.codes >= 0]
-        vocabulary, _ = Categories.fit(name, RawCodes(present, raw.symbols))
+        vocabulary, _ = Categories.fit(name, RawCodes(present, raw.categories))
         return vocabulary, vocabulary.transform(raw)
     vocabulary = Categories(name, _given_categories(name, given, missing_is_category))
     try:
         codes = vocabulary.transform(raw)
     except TypeError:
         raise TypeError(
-            f"categories of column {name!r} hold values such as {vocabulary.symbols[0]!r} and the column such as "
-            f"{raw.symbols[0]!r}; give categories of the column's type."
+            f"categories of column {name!r} hold values such as {vocabulary.categories[0]!r} and the column such as "
+            f"{raw.categories[0]!r}; give categories of the column's type."
         ) from None
     unknown = (codes == UNSEEN) & (raw.codes >= 0)
     if options.unknown == "error" and unknown.any():
-        value = raw.symbols[raw.codes[np.argmax(unknown)]]
+        value = raw.categories[raw.codes[np.argmax(unknown)]]
         raise ValueError(
             f"Column {name!r} holds {value!r} (row {int(np.argmax(unknown))}), which is not among its categories; "
             "add it to them, or set handle_unknown to something other than 'error'."
@@ -294,15 +294,17 @@ def _vocabulary(name: str, raw: RawCodes, options: OneHotOptions) -> tuple[Categ
 def _given_categories(name: str, given: list[Any], missing_is_category: bool) -> NDArray[Any]:
     if not all(isinstance(value, Hashable) for value in given):
         raise TypeError(f"categories of column {name!r} hold nested values; give a list of categories for each column.")
-    symbols = plain_symbols([None if pd.api.types.is_scalar(value) and pd.isna(value) else value for value in given])
-    if len(set(symbols.tolist())) < len(symbols):
+    categories = plain_categories(
+        [None if pd.api.types.is_scalar(value) and pd.isna(value) else value for value in given]
+    )
+    if len(set(categories.tolist())) < len(categories):
         raise ValueError(f"categories of column {name!r} hold a value twice; name each once.")
-    if None in symbols.tolist() and not missing_is_category:
+    if None in categories.tolist() and not missing_is_category:
         raise ValueError(
             f"categories of column {name!r} hold a missing value, which is a category under handle_missing='value' "
             "only; leave it out, or set handle_missing='value'."
         )
-    return symbols
+    return categories
 
 
 def _group(
@@ -312,10 +314,10 @@ def _group(
     common = np.setdiff1d(np.arange(len(vocabulary)), infrequent)
     group_of = np.full(len(vocabulary), len(common))
     group_of[common] = np.arange(len(common))
-    labels: list[Any] = vocabulary.symbols[common].tolist()
+    labels: list[Any] = vocabulary.categories[common].tolist()
     category_of = common
     if len(infrequent):
-        labels.append(options.infrequent.name_of(vocabulary.symbols[infrequent]))
+        labels.append(options.infrequent.name_of(vocabulary.categories[infrequent]))
         category_of = np.append(common, infrequent[np.argmax(counts[infrequent])])
     if not options.by_category:
         labels = [str(position + 1) for position in range(len(labels))]
@@ -331,7 +333,7 @@ def _dropped_group(
     if options.drop is None or name not in options.drop:
         return None
     value = options.drop[name]
-    code = next((code for code, symbol in enumerate(vocabulary.symbols.tolist()) if symbol == value), None)
+    code = next((code for code, category in enumerate(vocabulary.categories.tolist()) if category == value), None)
     if code is None:
         raise ValueError(f"drop names {value!r} of column {name!r}, which is none of its categories; drop one that is.")
     if (group_of == group_of[code]).sum() > 1:

@@ -47,7 +47,7 @@ from tabsym.frame import (
     match_features,
     read_table,
     split_columns,
-    symbolic_columns,
+    categorical_columns,
 )
 from tabsym.frame.frames import gather
 from tabsym.frame.target import warn_of_light_weights
@@ -239,7 +239,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         check_options(self)
         target = lazy_target(rows, self.target_type, type(self).__name__)
         rows.warn_of_light_weights(*LIGHT_FOR_TIWS)
-        encoded = [column.name for column in symbolic_columns(rows.table, self.cols, booleans=False)]
+        encoded = [column.name for column in categorical_columns(rows.table, self.cols, booleans=False)]
         for name in encoded if self.handle_missing == "error" else []:
             rows.refuse_missing(name)
         counts = count_lazily(self._counting, rows, encoded, target)
@@ -251,7 +251,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, whole: bool) -> TIWSEncoder:
         table, weight = self._read(X, y, sample_weight)
         target = components(y, len(table), self.target_type, type(self).__name__, classes, weight)
-        encoded = [column.name for column in symbolic_columns(table, self.cols, booleans=False, whole=whole)]
+        encoded = [column.name for column in categorical_columns(table, self.cols, booleans=False, whole=whole)]
         self._refuse_missing(table, encoded)
         counts = self._counting.first_piece(table, encoded, (target.y, target.classes is not None), weight, whole=whole)
         self._fit_counts(counts, encoded, target.classes, table)
@@ -615,8 +615,10 @@ class TIWSEncoder(OutOfFoldEncoder):
         unseen = self._rows.unseen(table, name).unseen
         values = state.outputs(state.fitted.unseen_estimates(unseen), np.ones(len(unseen), dtype=bool))
         columns = self._kept_columns(state, values)
-        wanted = [n for n, symbol in enumerate(unseen.symbols) if (of_missing if symbol is None else of_unknown)]
-        return known.extended([unseen.symbols[n] for n in wanted], stacked(list(columns.values()), len(unseen))[wanted])
+        wanted = [n for n, category in enumerate(unseen.categories) if (of_missing if category is None else of_unknown)]
+        return known.extended(
+            [unseen.categories[n] for n in wanted], stacked(list(columns.values()), len(unseen))[wanted]
+        )
 
     def _known_lookup(self, name: str, state: TIWSColumn) -> ColumnLookup:
         """The lookup in which all that is unknown is NaN."""
@@ -670,7 +672,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         def known(name: str) -> NDArray[Any]:  # only of columns of estimates: others may be of types numpy has not
             return encoded[:, names.index(name)] if frame is None else frame[name].to_numpy()
 
-        several = [name for name, state in self.columns_.items() if len(state.fitted.symbols) >= MIN_CATEGORIES]
+        several = [name for name, state in self.columns_.items() if len(state.fitted.categories) >= MIN_CATEGORIES]
         drawn = check_random_state(self.random_state).randint(max(len(several), 1), size=len(table))
         changed = {}
         for name, state in self.columns_.items():

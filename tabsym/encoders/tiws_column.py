@@ -59,8 +59,8 @@ def fit_columns(
 
     def fit(name: str) -> TIWSColumn:
         number = names_in.index(name)
-        symbols = categories_of(counts, number).symbols.tolist()
-        fitted = FittedColumn.fit(number, method, symbols, counts.pairs, counts.sums[number])
+        categories = categories_of(counts, number).categories.tolist()
+        fitted = FittedColumn.fit(number, method, categories, counts.pairs, counts.sums[number])
         names, shown = [name], [0 if classes is None else 1]
         if classes is not None and len(classes) > 2:
             names, shown = [f"{name}_{label}" for label in classes], list(range(len(classes)))
@@ -150,7 +150,7 @@ class RowEncoding:
     def known(self, name: str) -> tuple[Coding, list[NDArray[np.generic]]]:
         """The coding of known categories, and the output columns of their codes, NaN for all that is unknown."""
         state = self.columns[name]
-        categories = categories_of(self.counts, state.fitted.number).symbols.tolist()
+        categories = categories_of(self.counts, state.fitted.number).categories.tolist()
         codes, coding = with_missing(categories, self.handle_missing)
         estimates = state.fitted.estimates
         values = np.full((len(codes) + 1, estimates.shape[1]), np.nan)
@@ -226,7 +226,7 @@ def print_columns(states: dict[str, TIWSColumn]) -> None:
             if share
             else "contexts are uninformative"
         )
-        print(f"{name}: {plural(len(fitted.symbols), 'category', 'categories')}, {finding}", file=sys.stderr)
+        print(f"{name}: {plural(len(fitted.categories), 'category', 'categories')}, {finding}", file=sys.stderr)
 
 
 def donor_table(state: TIWSColumn, unknown: list[tuple[Unseen, Any]], n_donors: int) -> pd.DataFrame:
@@ -235,13 +235,13 @@ def donor_table(state: TIWSColumn, unknown: list[tuple[Unseen, Any]], n_donors: 
     estimates = fitted.estimates[:, state.shown]
     records: list[list[Any]] = []
     for unseen, codes in unknown:
-        donors, by_symbol = fitted.shown_weights(unseen, codes)
-        for symbol, weights in zip(unseen.symbols, by_symbol, strict=True):
+        donors, by_category = fitted.shown_weights(unseen, codes)
+        for category, weights in zip(unseen.categories, by_category, strict=True):
             for position in np.argsort(-weights, kind="stable")[:n_donors]:
                 if weights[position] > 0:
                     donor = donors[position]
                     known = [*estimates[donor].tolist(), fitted.sums.rows[donor]]
-                    records.append([symbol, fitted.symbols[donor], weights[position], *known])
+                    records.append([category, fitted.categories[donor], weights[position], *known])
     several = [f"estimate_{name}" for name in state.names[: len(state.shown)]]
     labels = several if len(several) > 1 else ["estimate"]
     return pd.DataFrame(records, columns=["category", "donor", "weight", *labels, "rows"])
@@ -255,8 +255,8 @@ def carried_over(
     of_words = np.concatenate([now.offsets[j] + position for j, position in enumerate(positions)])
     out = {}
     for name, old in observed.items():
-        known = set(columns[name].fitted.symbols)
-        keep = np.array([symbol not in known for symbol in old.symbols], dtype=bool)
+        known = set(columns[name].fitted.categories)
+        keep = np.array([category not in known for category in old.categories], dtype=bool)
         out[name] = old.placed(of_words, int(now.offsets[-1]), keep)
     return out
 

@@ -186,7 +186,7 @@ class WideEncoder(OutOfFoldEncoder):
         target = check_target(y, len(table), type(self).__name__)
         model = self._choose_model(target, name_of_target(y), weight)
         others = self.numeric == "covariate"
-        wanted = [c.name for c in table.columns if c.name in encoded or (others and c.kind is not Kind.SYMBOLIC)]
+        wanted = [c.name for c in table.columns if c.name in encoded or (others and c.kind is not Kind.CATEGORICAL)]
         if not wanted:
             self.model_ = None
             return
@@ -225,7 +225,7 @@ class WideEncoder(OutOfFoldEncoder):
     def _learn_column(self, name: str, raw: RawCodes, weight: Floats | None) -> WideColumn:
         vocabulary, codes = Categories.fit(name, raw)
         coefs = split_frame(self.model_.coefs_[name], self.model_.model_.n_outputs).values
-        index = coefs.index.get_indexer(pd.Index(vocabulary.symbols, dtype=object))
+        index = coefs.index.get_indexer(pd.Index(vocabulary.categories, dtype=object))
         names = [name] if coefs.shape[1] == 1 else [f"{name}_{label}" for label in coefs.columns]
         values = coefs.to_numpy()[index]
         rows = np.bincount(codes[codes >= 0], None if weight is None else weight[codes >= 0], minlength=len(values))

@@ -455,13 +455,13 @@ def _fits_jitter_tree(tree: Any) -> bool:
     positions = tree.pointer
     return (
         all(array.shape == (n,) for array in by_node)
-        and all(array.dtype.kind == "i" for array in (tree.feature, tree.left, tree.right, positions, tree.symbols))
+        and all(array.dtype.kind == "i" for array in (tree.feature, tree.left, tree.right, positions, tree.categories))
         and tree.value.ndim == 2
         and len(tree.value) == n
         and positions.shape == (n + 1,)
         and positions[0] == 0
         and bool((np.diff(positions) >= 0).all())
-        and tree.symbols.shape == tree.to_left.shape == (positions[-1],)
+        and tree.categories.shape == tree.to_left.shape == (positions[-1],)
         and _is_tree(inner, tree.left[inner], tree.right[inner], n)
     )
 

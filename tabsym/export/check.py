@@ -555,7 +555,9 @@ _LOSSES = _of(
 _NUMBERS = _of(
     "numpy", "bool float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 str_ datetime64 timedelta64"
 )
-_SYMBOLS = _of("datetime", "date datetime time timedelta") | _of("decimal", "Decimal")  # of columns of objects
+_VALUES_OF_OBJECTS = _of("datetime", "date datetime time timedelta") | _of(
+    "decimal", "Decimal"
+)  # of columns of objects
 
 LISTS: dict[str, frozenset[str]] = {
     "JsonNode": frozenset({"builtins.str"}),
@@ -577,7 +579,7 @@ LISTS: dict[str, frozenset[str]] = {
         _of("builtins", "int float str bool object NoneType") | {"collections.OrderedDict", "numpy.asarray"} | _NUMBERS
     ),
     "PartialNode": frozenset({"functools.partial"}),
-    "ConstructorFromReduceNode": frozenset(_SYMBOLS),
+    "ConstructorFromReduceNode": frozenset(_VALUES_OF_OBJECTS),
     "LossNode": frozenset(_LOSSES),
     "ObjectNode": frozenset(_OBJECTS),
 }

@@ -524,7 +524,7 @@ def _coders(layer: Layer) -> tuple[dict[str, ColumnLookup], NativeCategories]:
 def _lookup(native: NativeCategories, new: str, group: ColumnLookup | None) -> ColumnLookup:
     """What a booster gets of each value of a column, or of its group: a number, of CatBoost's categories a text."""
     name = native.names_[new]
-    levels = native.vocabularies_[name][0].symbols.tolist()
+    levels = native.vocabularies_[name][0].categories.tolist()
     codes, missing = np.array([*range(len(levels)), UNSEEN, UNSEEN]), np.arange(len(levels) + 2) == len(levels)
     if native.output == "category":
         values = native.of_codes(name, codes, missing).codes.astype(np.float64)

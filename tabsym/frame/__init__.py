@@ -14,7 +14,7 @@ from tabsym.frame.columns import (
     nanoseconds_of,
     remember_features,
     select_features,
-    symbolic_columns,
+    categorical_columns,
     with_rests,
 )
 from tabsym.frame.dtypes import StoredType, frame_of, library_of_frame, restored, restored_column, type_of

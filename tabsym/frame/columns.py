@@ -53,7 +53,7 @@ _NANOSECONDS = PER_DAY["ns"]
 class Kind(StrEnum):
     """What the values of a column are, as far as their type determines it: a guess that fit makes."""
 
-    SYMBOLIC = "symbolic"
+    CATEGORICAL = "symbolic"
     NUMERIC = "numeric"
     BOOLEAN = "boolean"  # a number to encoders (left alone) where none is missing, a symbol to wide models
 
@@ -140,14 +140,14 @@ class Column:
     @property
     def is_empty(self) -> bool:
         """Whether all values are missing, whatever the type: then the type is not reliable either."""
-        if self.kind is Kind.SYMBOLIC:
+        if self.kind is Kind.CATEGORICAL:
             return bool(self.series.is_null().all())
         return bool(np.isnan(to_numbers(self.stored, self.name)).all())
 
     @property
     def holds_text(self) -> bool:
         """Whether the values are text, by type or, of objects and categories, by the first one."""
-        if self.kind is not Kind.SYMBOLIC:
+        if self.kind is not Kind.CATEGORICAL:
             return False
         if isinstance(self.series.dtype, (nw.String, nw.Enum)):
             return True
@@ -156,7 +156,7 @@ class Column:
 
     def as_numbers(self) -> Column:
         """A column that held numbers in fit: where all its values are missing now, its type may not say so."""
-        is_numeric = self.kind is not Kind.SYMBOLIC or not self.is_empty
+        is_numeric = self.kind is not Kind.CATEGORICAL or not self.is_empty
         return self if is_numeric else Column(self.name, Kind.NUMERIC, self.series)
 
     @property
@@ -422,7 +422,7 @@ def _listed(names: list[str]) -> list[str]:
     return [*lines, "- ..."] if len(names) > 5 else lines
 
 
-def symbolic_columns(
+def categorical_columns(
     table: Table, cols: Any, *, booleans: bool, whole: bool = True, option: str = "cols"
 ) -> list[Column]:
     """The columns to treat as symbols: those named in `cols`, or by kind where that is None.
@@ -443,7 +443,7 @@ def symbolic_columns(
         What the user calls `cols`, in messages.
     """
     if cols is None:
-        return [column for column in table.columns if _is_symbolic(column, booleans, whole)]
+        return [column for column in table.columns if _is_categorical(column, booleans, whole)]
     if isinstance(cols, str) and cols == "all":
         return list(table.columns)
     listed = [cols] if np.isscalar(cols) else cols
@@ -456,10 +456,10 @@ def symbolic_columns(
     return [column for column in table.columns if column.name in wanted]
 
 
-def _is_symbolic(column: Column, booleans: bool, whole: bool) -> bool:
+def _is_categorical(column: Column, booleans: bool, whole: bool) -> bool:
     if column.kind is Kind.BOOLEAN:
         return booleans or bool(column.missing.any())
-    return column.kind is Kind.SYMBOLIC or (whole and column.is_empty)
+    return column.kind is Kind.CATEGORICAL or (whole and column.is_empty)
 
 
 def _resolve(table: Table, col: Any, option: str) -> str:

@@ -86,7 +86,7 @@ def restored_column(column: Column, kind: StoredType, library: str, *, named: bo
     """A column of an encoding that was left alone: of a frame (`named`) as it is, of an array as it was."""
     if named:
         return column.series.to_native()
-    if column.kind is not Kind.SYMBOLIC:
+    if column.kind is not Kind.CATEGORICAL:
         return restored(column.values, kind, library)
     return restored(object_array(column.series.to_list()), kind, library)
 
@@ -268,41 +268,45 @@ def read_type(written: list[Any]) -> Any:
     raise ValueError(f"{kind!r} is no kind of column type.")
 
 
-def written_symbols(symbols: NDArray[Any]) -> NDArray[Any]:
+def written_objects(categories: NDArray[Any]) -> NDArray[Any]:
     """Symbols (l,), those of `_WRITTEN` as lists, which no symbol is."""
-    return object_array(written_list(list(symbols))) if {type(symbol) for symbol in symbols} & _WRITTEN else symbols
+    return (
+        object_array(written_list(list(categories)))
+        if {type(category) for category in categories} & _WRITTEN
+        else categories
+    )
 
 
-def read_symbols(written: NDArray[Any]) -> NDArray[Any]:
+def read_objects(written: NDArray[Any]) -> NDArray[Any]:
     """The symbols (l,) again."""
-    return object_array(read_list(list(written))) if any(type(symbol) is list for symbol in written) else written
+    return object_array(read_list(list(written))) if any(type(category) is list for category in written) else written
 
 
-def written_list(symbols: list[Any]) -> list[Any]:
+def written_list(categories: list[Any]) -> list[Any]:
     """The same of a list."""
-    return [_written_symbol(symbol) for symbol in symbols]
+    return [_written_object(category) for category in categories]
 
 
 def read_list(written: list[Any]) -> list[Any]:
     """The list again."""
-    return [_read_symbol(item) for item in written]
+    return [_read_object(item) for item in written]
 
 
-def _written_symbol(symbol: Any) -> Any:
-    if isinstance(symbol, pd.Timestamp):
-        return ["moment", int(symbol.asm8.view("i8")), symbol.unit, zone_name(symbol.tz)]
-    if isinstance(symbol, datetime.datetime) and symbol.tzinfo is not None:
-        return ["clock", symbol.astimezone(datetime.UTC).isoformat(), zone_name(symbol.tzinfo)]
-    if isinstance(symbol, pd.Timedelta):
-        return ["duration", int(symbol.asm8.view("i8")), symbol.unit]
-    if isinstance(symbol, pd.Period):
-        return ["period", int(symbol.ordinal), symbol.freqstr]
-    if isinstance(symbol, pd.Interval):
-        return ["interval", _written_symbol(symbol.left), _written_symbol(symbol.right), symbol.closed]
-    return symbol
+def _written_object(category: Any) -> Any:
+    if isinstance(category, pd.Timestamp):
+        return ["moment", int(category.asm8.view("i8")), category.unit, zone_name(category.tz)]
+    if isinstance(category, datetime.datetime) and category.tzinfo is not None:
+        return ["clock", category.astimezone(datetime.UTC).isoformat(), zone_name(category.tzinfo)]
+    if isinstance(category, pd.Timedelta):
+        return ["duration", int(category.asm8.view("i8")), category.unit]
+    if isinstance(category, pd.Period):
+        return ["period", int(category.ordinal), category.freqstr]
+    if isinstance(category, pd.Interval):
+        return ["interval", _written_object(category.left), _written_object(category.right), category.closed]
+    return category
 
 
-def _read_symbol(written: Any) -> Any:
+def _read_object(written: Any) -> Any:
     if type(written) is not list:
         return written
     kind, *arguments = written
@@ -316,7 +320,7 @@ def _read_symbol(written: Any) -> Any:
     if kind == "period":
         return pd.Period(ordinal=arguments[0], freq=arguments[1])
     if kind == "interval":
-        return pd.Interval(_read_symbol(arguments[0]), _read_symbol(arguments[1]), arguments[2])
+        return pd.Interval(_read_object(arguments[0]), _read_object(arguments[1]), arguments[2])
     raise ValueError(f"{kind!r} is no kind of category.")
 
 
@@ -329,8 +333,8 @@ def written_categories(categories: pd.Index) -> list[Any]:
         return [categories.to_numpy(), ["numpy", categories.dtype.str]]
     if isinstance(categories, (pd.DatetimeIndex, pd.PeriodIndex)):
         return [categories.asi8, written_type(categories.dtype, "pandas")]
-    symbols = written_symbols(categories.astype(object).to_numpy())
-    return [symbols, written_type(categories.dtype, "pandas")]
+    categories = written_objects(categories.astype(object).to_numpy())
+    return [categories, written_type(categories.dtype, "pandas")]
 
 
 def read_categories(values: Any, written: Any) -> pd.Index:
@@ -344,7 +348,7 @@ def read_categories(values: Any, written: Any) -> pd.Index:
         return pd.PeriodIndex([pd.Period(ordinal=int(number), freq=freq) for number in values], dtype=dtype)
     if isinstance(dtype, pd.DatetimeTZDtype):
         return pd.DatetimeIndex(np.asarray(values).view(f"M8[{dtype.unit}]")).tz_localize("UTC").tz_convert(dtype.tz)
-    return pd.Index(read_symbols(values), dtype=dtype)
+    return pd.Index(read_objects(values), dtype=dtype)
 
 
 def _arrow_bytes(dtype: Any) -> bytes:

@@ -362,7 +362,7 @@ def _common_type(columns: Sequence[nw.Series[Any]]) -> Any:
     if all(column.dtype.is_numeric() for column in columns):
         return nw.Float64
     if all(isinstance(column.dtype, nw.Enum) for column in columns):
-        return nw.Enum(list(dict.fromkeys(symbol for column in columns for symbol in column.cat.get_categories())))
+        return nw.Enum(list(dict.fromkeys(category for column in columns for category in column.cat.get_categories())))
     return nw.String
 
 

@@ -59,7 +59,7 @@ _BYTES = ("binary", "large_binary", "fixed_size_binary")  # how types are called
 class Objects(Enum):
     """What objects are, but dates, durations and decimals, which are numbers always, and booleans."""
 
-    SYMBOLS = "symbols"
+    CATEGORIES = "symbols"
     NUMBERS = "numbers"  # where they can be, else symbols
     VALUES = "values"  # numbers of any sorts or symbols; polars' Object and bytes are read, too
 
@@ -108,7 +108,7 @@ def read_table(X: Any, *, caller: str = "tabsym", allow_empty: bool = False, by_
         kinds = [_kind_of_dtype(frame[name].dtype) or _kind_by_values(name, frame[name]) for name in names]
         columns = tuple(Column(name, kind, frame[name]) for name, kind in zip(names, kinds, strict=True))
         return Table(columns, n_rows, frame.to_native(), named)
-    objects = Objects.VALUES if by_value else Objects.SYMBOLS if named else Objects.NUMBERS
+    objects = Objects.VALUES if by_value else Objects.CATEGORIES if named else Objects.NUMBERS
     return Table(_columns_of(frame, names, objects), n_rows, frame, named)
 
 
@@ -122,7 +122,7 @@ def _columns_of(frame: Any, names: list[str], objects: Objects) -> tuple[Column,
     out = []
     for index, (name, stored) in enumerate(zip(names, stored_columns(frame), strict=True)):
         if name in enums:
-            kind = Kind.SYMBOLIC
+            kind = Kind.CATEGORICAL
         else:
             if objects is Objects.VALUES and isinstance(dtype_of(stored), nw.Object) and library_of(stored) == "polars":
                 stored = object_array(stored.to_list())  # noqa: PLW2901
@@ -132,7 +132,7 @@ def _columns_of(frame: Any, names: list[str], objects: Objects) -> tuple[Column,
                 by_type = _kind_of_dtype(dtype_of(stored))
                 if by_type is None and objects is Objects.VALUES:
                     stored_dtype = stored.type if library_of(stored) == "pyarrow" else stored.dtype
-                    by_type = Kind.SYMBOLIC if str(stored_dtype).lower().startswith(_BYTES) else None
+                    by_type = Kind.CATEGORICAL if str(stored_dtype).lower().startswith(_BYTES) else None
                 kind = by_type or _kind_by_values(name, series_at(frame, index))
         out.append(Column.of_stored(name, kind, stored, partial(series_at, frame, index)))
     return tuple(out)
@@ -145,7 +145,7 @@ def _kind_of_dtype(dtype: Any) -> Kind | None:
         return Kind.BOOLEAN
     if dtype.is_numeric() or isinstance(dtype, (nw.Date, nw.Datetime, nw.Duration)):
         return Kind.NUMERIC
-    return Kind.SYMBOLIC if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)) else None
+    return Kind.CATEGORICAL if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)) else None
 
 
 def _kind_by_values(name: str, series: nw.Series[Any]) -> Kind:
@@ -157,9 +157,9 @@ def _kind_by_values(name: str, series: nw.Series[Any]) -> Kind:
     if isinstance(native, pd.Series):
         if native.dtype.kind == "c":
             _refuse_complex(name)
-        return Kind.NUMERIC if native.dtype.kind in "iuf" else Kind.SYMBOLIC
+        return Kind.NUMERIC if native.dtype.kind in "iuf" else Kind.CATEGORICAL
     if series.is_null().all():
-        return Kind.SYMBOLIC
+        return Kind.CATEGORICAL
     known = native.type if library_of(native) == "pyarrow" else native.dtype
     raise TypeError(
         f"Column {name!r} has the type {known}, which is neither categorical nor numeric; convert it first."
@@ -169,7 +169,7 @@ def _kind_by_values(name: str, series: nw.Series[Any]) -> Kind:
 def _kind_of_objects(name: str, values: Any, objects: Objects) -> Kind:
     """Objects are symbols of one type, or what `objects` determines."""
     if pd.api.types.infer_dtype(values[:_SAMPLE], skipna=True) == "string":
-        return Kind.SYMBOLIC
+        return Kind.CATEGORICAL
     content = pd.api.types.infer_dtype(values, skipna=True)
     if objects is Objects.VALUES and content in _MIXED:  # NaT is missing among numbers, too; decimals go with floats
         values = values[~np.asarray(pd.isna(values))]
@@ -178,22 +178,22 @@ def _kind_of_objects(name: str, values: Any, objects: Objects) -> Kind:
         _refuse_content(name, values)
     if content == "complex":
         _refuse_complex(name)
-    if content in (*DATES, *DURATIONS, "decimal") or (objects is not Objects.SYMBOLS and content in _NUMBERS):
+    if content in (*DATES, *DURATIONS, "decimal") or (objects is not Objects.CATEGORIES and content in _NUMBERS):
         return Kind.NUMERIC
-    return Kind.BOOLEAN if content == "boolean" else Kind.SYMBOLIC
+    return Kind.BOOLEAN if content == "boolean" else Kind.CATEGORICAL
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
 
 
-def check_one_type(name: str, symbols: NDArray[Any]) -> None:
+def check_one_type(name: str, categories: NDArray[Any]) -> None:
     """A `TypeError` where the symbols of a coded column are of several types, or nested.
 
     `read_table` sees no mixture that begins after the first text, and none in categories.
     """
-    if pd.api.types.infer_dtype(symbols, skipna=True) in _MIXED and not all(map(_is_number, symbols)):
-        _refuse_content(name, symbols)
+    if pd.api.types.infer_dtype(categories, skipna=True) in _MIXED and not all(map(_is_number, categories)):
+        _refuse_content(name, categories)
 
 
 def _refuse_complex(name: str) -> None:

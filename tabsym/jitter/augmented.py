@@ -26,7 +26,7 @@ from tabsym.frame import (
     read_table,
     relative_weights,
     split_target,
-    symbolic_columns,
+    categorical_columns,
 )
 from tabsym.frame.frames import is_frame, take_rows
 from tabsym.frame.storage import dtype_of, to_numbers
@@ -262,18 +262,18 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         target = check_target(y, len(table), type(self).__name__)
         weight = check_weights(sample_weight, len(table))
         each = np.ones(len(table)) if weight is None else weight
-        symbols = pd.factorize(encode_column(table[column]).codes)[0]  # by appearance, with missing ones
-        group = np.random.default_rng(random_state).permutation(symbols.max() + 1) % folds
+        categories = pd.factorize(encode_column(table[column]).codes)[0]  # by appearance, with missing ones
+        group = np.random.default_rng(random_state).permutation(categories.max() + 1) % folds
         losses: dict[str, Floats] = {name: np.zeros(len(table)) for name in ("augmented", "encoded", "without column")}
         for fold in np.unique(group):
-            out = group[symbols] == fold
+            out = group[categories] == fold
             train, test = np.flatnonzero(~out), np.flatnonzero(out)
             relative = None if weight is None else relative_weights(weight[train])
             seen = take_rows(table.native, train), target[train], relative
             new = take_rows(table.native, test)
             for name, (model, encode) in self._contestants(column, seen).items():
                 losses[name][test] = _losses(model, encode(new), target[test])
-        return _table_of(losses, symbols, each)
+        return _table_of(losses, categories, each)
 
     def _encoded(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -295,7 +295,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             return nw.from_native(rows, eager_only=True).drop(column).to_native()
 
         if without.cols is not None and not (isinstance(without.cols, str) and without.cols == "all"):
-            named = [c.name for c in symbolic_columns(read_table(X), without.cols, booleans=False)]
+            named = [c.name for c in categorical_columns(read_table(X), without.cols, booleans=False)]
             without.set_params(cols=[name for name in named if name != column])
         if isinstance(without.numeric, dict):
             without.set_params(numeric={name: how for name, how in without.numeric.items() if name != column})
@@ -317,7 +317,7 @@ def _plain(rows: Any) -> Any:
     if not is_frame(rows) or not rows.shape[1]:
         return rows
     table = read_table(rows, allow_empty=True)
-    numbers = [column for column in table.columns if column.kind is not Kind.SYMBOLIC and _is_of_rare_type(column)]
+    numbers = [column for column in table.columns if column.kind is not Kind.CATEGORICAL and _is_of_rare_type(column)]
     if not numbers:
         return rows
     return assemble_frame(table, {c.name: {c.name: to_numbers(c.stored, c.name)} for c in numbers})
@@ -342,12 +342,12 @@ def _losses(model: Any, X: Any, y: NDArray[Any]) -> Floats:
 _MIN_PROBABILITY = 1e-6  # of a class that a model rules out
 
 
-def _table_of(losses: dict[str, Floats], symbols: NDArray[np.integer], weight: Floats) -> pd.DataFrame:
+def _table_of(losses: dict[str, Floats], categories: NDArray[np.integer], weight: Floats) -> pd.DataFrame:
     """Mean losses, and differences to blind with standard errors over categories (a jackknife)."""
-    rows = np.bincount(symbols, weight)
+    rows = np.bincount(categories, weight)
     records = []
     for name, values in losses.items():
-        gain = np.bincount(symbols, weight * (values - losses["without column"]))
+        gain = np.bincount(categories, weight * (values - losses["without column"]))
         left_out = (gain.sum() - gain) / np.maximum(rows.sum() - rows, 1e-300)
         n = len(gain)
         error = np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())

@@ -38,7 +38,7 @@ CALLER = "JitterPredictor"
 ROWS_FOR_LINK = 64
 """By which a link is found."""
 
-Ask = Callable[[Any], Any]
+Predict = Callable[[Any], Any]
 Link = Callable[[Floats], Floats]
 LINKS: dict[str, Callable[[Floats], Floats]] = {
     "identity": lambda score: score,
@@ -49,7 +49,7 @@ LINKS: dict[str, Callable[[Floats], Floats]] = {
 _NEAR = 1e-4  # of float32
 
 
-def parts_of(model: Any) -> tuple[Ask | None, Any]:
+def parts_of(model: Any) -> tuple[Predict | None, Any]:
     """What makes a table ready for a model's last estimator (None: nothing does), and that estimator."""
     if isinstance(model, Pipeline):
         return (model[:-1].transform if len(model.steps) > 1 else None), model.steps[-1][1]
@@ -64,10 +64,10 @@ def library(estimator: Any) -> str:
     return next((name for name in names if name in ("lightgbm", "xgboost", "catboost")), names[0])
 
 
-def raw_scores(model: Any) -> Ask | None:
+def raw_scores(model: Any) -> Predict | None:
     """What gives a model's raw scores of a table; None: nothing does."""
     if hasattr(model, "decision_function"):
-        decision: Ask = model.decision_function
+        decision: Predict = model.decision_function
         return decision
     ready, booster = parts_of(model)
     name = library(booster)
@@ -87,25 +87,25 @@ def _hist_scores(booster: Any, frame: Any) -> Floats:
     return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
 
-Road = Literal["model", "missing"]
+UnknownAs = Literal["model", "missing"]
 """Unknown values go to the model as they are, or as missing ones."""
 
 
-def road_of(model: Any) -> Road:
+def unknown_as_of(model: Any) -> UnknownAs:
     """The road for a model."""
     first = model.steps[0][1] if isinstance(model, Pipeline) else getattr(model, "categories_", None)
     is_native = isinstance(first, NativeCategories)  # which makes unknown categories missing
     return "model" if is_native or not any(library(part) == "xgboost" for part in _parts(model)) else "missing"
 
 
-def placeholder(symbols: Sequence[Any], road: Road) -> Any:
+def placeholder(categories: Sequence[Any], unknown_as: UnknownAs) -> Any:
     """A category that none of these is; None, a missing value, on the road of that name and where none can be made."""
-    if road == "missing":
+    if unknown_as == "missing":
         return None
-    present = [symbol for symbol in symbols if symbol is not None]
-    if all(isinstance(symbol, str) for symbol in present):
+    present = [category for category in categories if category is not None]
+    if all(isinstance(category, str) for category in present):
         return unused_word(set(present), "(never seen)")
-    if all(isinstance(symbol, (int, float, np.number)) and not isinstance(symbol, bool) for symbol in present):
+    if all(isinstance(category, (int, float, np.number)) and not isinstance(category, bool) for category in present):
         return type(present[0])(max(present) + 1)
     return None
 
@@ -117,16 +117,16 @@ def _parts(model: Any) -> Iterator[Any]:
             yield from value if isinstance(value, (list, tuple)) else (value,)
 
 
-def link_of(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
+def link_of(scores: Any, predictions: Any) -> Callable[[Floats], Floats]:
     """The link under which a model's scores are its answers, or a `ValueError` where it is none of the usual ones."""
-    scores, answers = np.asarray(scores, dtype=np.float64), np.asarray(answers, dtype=np.float64)
-    names = ["identity", "exponential"] if answers.ndim == 1 else ["softmax", "logistic"]
-    if answers.ndim == 2 and scores.ndim == 1:
+    scores, predictions = np.asarray(scores, dtype=np.float64), np.asarray(predictions, dtype=np.float64)
+    names = ["identity", "exponential"] if predictions.ndim == 1 else ["softmax", "logistic"]
+    if predictions.ndim == 2 and scores.ndim == 1:
         names = ["logistic"]
     for name in names:
         with np.errstate(over="ignore"):
             made = LINKS[name](scores)
-        if made.shape == answers.shape and np.allclose(made, answers, rtol=_NEAR, atol=_NEAR):
+        if made.shape == predictions.shape and np.allclose(made, predictions, rtol=_NEAR, atol=_NEAR):
             return LINKS[name]
     raise ValueError(
         "average='raw' needs a model whose predictions follow from its scores by a "
@@ -134,7 +134,7 @@ def link_of(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
     )
 
 
-def score_of(model: Any) -> Ask:
+def score_of(model: Any) -> Predict:
     """What gives a model's raw scores, or a `ValueError`."""
     score = raw_scores(model)
     if score is None:
@@ -177,22 +177,22 @@ def with_tags_of(model: Any, tags: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Spread:
+class MeanAndStd:
     """Weighted means (r, ...) and standard deviations (r, ...)."""
 
     mean: Floats
     std: Floats
 
 
-def averaged(chunks: Iterable[Chunk], ask: Callable[[Any, Any], Any], n_rows: int) -> Spread:
-    """Moments of what is answered, of rows in order; `ask` takes the rows of a chunk and their donors.
+def averaged(chunks: Iterable[Chunk], predict: Callable[[Any, Any], Any], n_rows: int) -> MeanAndStd:
+    """Moments of what is answered, of rows in order; `predict` takes the rows of a chunk and their donors.
 
     Sums are of differences to a row's first answer, so that equal answers have no spread at all.
     """
     first: Floats | None = None
     known = 0
-    for rows, symbols, weights in chunks:
-        values = np.asarray(ask(rows, symbols), dtype=np.float64)
+    for rows, categories, weights in chunks:
+        values = np.asarray(predict(rows, categories), dtype=np.float64)
         if first is None:
             first, sums, squares = (np.zeros((n_rows, *values.shape[1:])) for _ in range(3))
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
@@ -204,8 +204,8 @@ def averaged(chunks: Iterable[Chunk], ask: Callable[[Any, Any], Any], n_rows: in
         sums[rows[starts]] += np.add.reduceat(weighed, starts, axis=0)
         squares[rows[starts]] += np.add.reduceat(weighed * away, starts, axis=0)
     if first is None:
-        return Spread(np.zeros(n_rows), np.zeros(n_rows))
-    return Spread(first + sums, np.sqrt(np.maximum(squares - sums**2, 0.0)))
+        return MeanAndStd(np.zeros(n_rows), np.zeros(n_rows))
+    return MeanAndStd(first + sums, np.sqrt(np.maximum(squares - sums**2, 0.0)))
 
 
 Indices = NDArray[np.integer]
@@ -277,7 +277,7 @@ class Batch:
         table = match_features(encoder, read_table(X, caller=CALLER, allow_empty=True))
         unseen = {name: encoder.unseen_rows(table, name) for name, treat in treatments.items() if treat.used != "model"}
         numbers = {name: encoder.columns_[name].fitted.number for name in unseen}
-        known = {numbers[name]: set(encoder.columns_[name].fitted.symbols) for name in unseen}
+        known = {numbers[name]: set(encoder.columns_[name].fitted.categories) for name in unseen}
         given = source_of(X, table)
         source = without_strange_levels(given, known)
         hit = {name: one for name, one in unseen.items() if len(one.rows)}
@@ -287,47 +287,47 @@ class Batch:
             fitted, treat = encoder.columns_[name].fitted, treatments[name]
             document = np.full(len(rows), -1, dtype=np.int64)
             document[np.searchsorted(rows, one.rows)] = one.which
-            symbols = [None] if treat.used == "missing" else fitted.donor_symbols
-            columns.append(longer(given, numbers[name], table[name], symbols, known[numbers[name]]))
+            categories = [None] if treat.used == "missing" else fitted.donor_categories
+            columns.append(longer(given, numbers[name], table[name], categories, known[numbers[name]]))
             unknown.append(UnknownValues(document, _weigher(fitted, one.unseen, treat)))
-            most = max(most, len(symbols))
+            most = max(most, len(categories))
         return cls(X if source is given else source, source, len(table), rows, columns, unknown, most)
 
     # -- asking -------------------------------------------------------------------------------
 
-    def of_known(self, ask: Ask) -> Any:
+    def of_known(self, predict: Predict) -> Any:
         """What is answered of the rows without unknown values, in one call; None where there are none."""
         if not len(self.rows):
-            return ask(self.whole)
+            return predict(self.whole)
         if len(self.rows) == self.n_rows:
             return None
-        return ask(take_rows(self.source, np.setdiff1d(np.arange(self.n_rows), self.rows)))
+        return predict(take_rows(self.source, np.setdiff1d(np.arange(self.n_rows), self.rows)))
 
-    def frame(self, rows: Any, symbols: list[Any]) -> Any:
+    def frame(self, rows: Any, categories: list[Any]) -> Any:
         """Rows, by their number among those with unknown values, with donors by number."""
-        return replaced(self.source, self.rows[rows], self.columns, symbols)
+        return replaced(self.source, self.rows[rows], self.columns, categories)
 
     def first_rows(self) -> Any:
         """A few of the rows with unknown values, each with a donor: a model's link is found by them."""
         rows = np.arange(min(len(self.rows), ROWS_FOR_LINK))
         return self.frame(rows, [np.where(column.document[rows] < 0, -1, 0) for column in self.unknown])
 
-    def spread(self, chunks: Iterable[Chunk], ask: Ask, link: Link | None) -> Spread:
+    def spread(self, chunks: Iterable[Chunk], predict: Predict, link: Link | None) -> MeanAndStd:
         """Moments of the answers over donors; with a link of the mean score, and of what the link makes of each."""
         if link is None:
-            return averaged(chunks, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
+            return averaged(chunks, lambda rows, categories: predict(self.frame(rows, categories)), len(self.rows))
         shape: tuple[int, ...] = ()
 
-        def both(rows: Any, symbols: list[Any]) -> Floats:
+        def both(rows: Any, categories: list[Any]) -> Floats:
             nonlocal shape
-            scores = np.asarray(ask(self.frame(rows, symbols)), dtype=np.float64)
+            scores = np.asarray(predict(self.frame(rows, categories)), dtype=np.float64)
             shape, made = scores.shape[1:], link(scores)
             return np.concatenate([scores.reshape(len(scores), -1), made.reshape(len(scores), -1)], axis=1)
 
         spread = averaged(chunks, both, len(self.rows))
         width = int(np.prod(shape, dtype=int))
         mean = link(spread.mean[:, :width].reshape(-1, *shape))
-        return Spread(mean, spread.std[:, width:].reshape(mean.shape))
+        return MeanAndStd(mean, spread.std[:, width:].reshape(mean.shape))
 
     @cached_property
     def donors(self) -> list[Donors]:
@@ -377,7 +377,7 @@ DRAWS = 256
 
 
 @dataclass(frozen=True)
-class Answers:
+class AveragedPredictions:
     """What a fitted model predicts for a batch, rows with unknown categories by averages over donors.
 
     `n_draws`: donors drawn for each unknown value, None for the mean over all of them.
@@ -427,18 +427,18 @@ class Answers:
 
     # -- pieces -------------------------------------------------------------------------------
 
-    def _given(self, ask: Ask, *, linked: bool) -> Any:
-        known = self._of_known(ask)
+    def _given(self, predict: Predict, *, linked: bool) -> Any:
+        known = self._of_known(predict)
         if not len(self.batch.rows):
             return self._out(known, np.zeros(np.shape(known)))
-        mixed = self._mixed(ask, linked=linked)
+        mixed = self._mixed(predict, linked=linked)
         return self._out(self.batch.joined(known, mixed.mean), self._joined_std(mixed.std))
 
-    def _of_known(self, ask: Ask) -> Any:
+    def _of_known(self, predict: Predict) -> Any:
         """The model's answers for rows without unknown values; None where there are none."""
         try:
-            answers = self.batch.of_known(ask)
-            return None if answers is None else np.asarray(answers)
+            predictions = self.batch.of_known(predict)
+            return None if predictions is None else np.asarray(predictions)
         except ValueError:
             if self.batch.n_rows:
                 raise
@@ -446,33 +446,33 @@ class Answers:
         if not is_classifier(self.model):
             return np.empty(0)
         classes = np.asarray(self.model.classes_)
-        if ask == self.model.predict:
+        if predict == self.model.predict:
             return classes[:0]
-        binary = ask != getattr(self.model, "predict_proba", None) and len(classes) == 2
+        binary = predict != getattr(self.model, "predict_proba", None) and len(classes) == 2
         return np.empty(0 if binary else (0, len(classes)))
 
-    def _mixed(self, ask: Ask, *, linked: bool) -> Spread:
+    def _mixed(self, predict: Predict, *, linked: bool) -> MeanAndStd:
         """Averages for rows with unknown values; `linked`: whether what is asked comes after a link."""
         link = None
         if linked and self.average == "raw":
             score, some = score_of(self.model), self.batch.first_rows()
-            ask, link = score, link_of(score(some), ask(some))
-        parts = [self._spread(part, ask, link) for part in self.batch.parts()]
-        return Spread(np.concatenate([part.mean for part in parts]), np.concatenate([part.std for part in parts]))
+            predict, link = score, link_of(score(some), predict(some))
+        parts = [self._spread(part, predict, link) for part in self.batch.parts()]
+        return MeanAndStd(np.concatenate([part.mean for part in parts]), np.concatenate([part.std for part in parts]))
 
-    def _spread(self, batch: Batch, ask: Ask, link: Link | None) -> Spread:
+    def _spread(self, batch: Batch, predict: Predict, link: Link | None) -> MeanAndStd:
         """Over all donors of a batch, or drawn ones; where donors are too many to be combined, their spread by draws.
 
         Draws are of all donors that `max_donors` allows, combinations of the heaviest.
         """
         if self.n_draws is not None:
-            return batch.spread(self._draws(batch, self.n_draws), ask, link)
+            return batch.spread(self._draws(batch, self.n_draws), predict, link)
         mixture = Mixture.of(batch.donors, self.max_donors)
-        out = batch.spread(mixture.chunks(), ask, link)
+        out = batch.spread(mixture.chunks(), predict, link)
         cut = np.flatnonzero(mixture.cut)
         if self.return_std and len(cut):
             some = batch.some(cut)
-            out.std[cut] = some.spread(self._draws(some, DRAWS), ask, link).std
+            out.std[cut] = some.spread(self._draws(some, DRAWS), predict, link).std
         return out
 
     def _draws(self, batch: Batch, n: int) -> Iterator[Chunk]:

@@ -18,7 +18,7 @@ many they are; `numbers` (cap, 5) threshold, impurity, weight, gain and mean.
 
 Rows down a tree: `cells` (p, n) holds numbers (NaN: missing) and codes of categories (below 0: never seen). Of the
 tree, per node: `feature` (-1: leaf), `threshold`, `left`, `right`, `other_left` (where what the node has not seen goes)
-and `pointer`, which says where its `symbols` are, ascending, with their side `to_left`.
+and `pointer`, which says where its `categories` are, ascending, with their side `to_left`.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def sort(keys, m, ranks):
 
 
 @kernel
-def search_symbols(f, begin, end, rules, sums, node, best, runs, starts, ranks, m):
+def search_categories(f, begin, end, rules, sums, node, best, runs, starts, ranks, m):
     """The best cut of the ordered categories of column f."""
     sums[1] = 0.0
     left, count = 0.0, 0
@@ -280,7 +280,7 @@ def search_symbols(f, begin, end, rules, sums, node, best, runs, starts, ranks, 
             best[1], best[4] = f, cut
 
 
-DONE, NODES_FULL, SYMBOLS_FULL = 0, 1, 2
+DONE, NODES_FULL, CATEGORIES_FULL = 0, 1, 2
 
 
 @inlined
@@ -293,7 +293,7 @@ def _draw(random, below):
 
 
 @kernel
-def _order_symbols(cells, f, orders, begin, end, y, weight, rules, sums, node, axis, runs, starts, keys, ranks):
+def _order_categories(cells, f, orders, begin, end, y, weight, rules, sums, node, axis, runs, starts, keys, ranks):
     """The column's categories in the node, in order: how many, 0 where they are not to be split."""
     m = find_runs(cells, f, orders, begin, end, y, weight, rules, node, runs, starts)
     if rules[8] != 0 and not draw_runs(runs, m, rules, sums, node):
@@ -305,7 +305,7 @@ def _order_symbols(cells, f, orders, begin, end, y, weight, rules, sums, node, a
 
 @kernel
 def _search(
-    cells, symbolic, orders, begin, end, y, weight, rules, sums, node, best, axis, runs, starts, keys, ranks,
+    cells, categorical, orders, begin, end, y, weight, rules, sums, node, best, axis, runs, starts, keys, ranks,
     columns, random,
 ):  # fmt: skip
     """The best split over the columns, or over as many drawn ones as `rules` say: more, until one splits."""
@@ -320,11 +320,11 @@ def _search(
         f = columns[drawn]
         if cells[f, orders[f, begin]] == cells[f, orders[f, end - 1]]:  # all the same; NaN is not
             continue
-        if symbolic[f]:
-            m = _order_symbols(
+        if categorical[f]:
+            m = _order_categories(
                 cells, f, orders, begin, end, y, weight, rules, sums, node, axis, runs, starts, keys, ranks
             )
-            search_symbols(f, begin, end, rules, sums, node, best, runs, starts, ranks, m)
+            search_categories(f, begin, end, rules, sums, node, best, runs, starts, ranks, m)
         else:
             search_numbers(cells, f, orders, begin, end, y, weight, rules, sums, node, best)
 
@@ -338,11 +338,11 @@ def _mark_numbers(cells, f, orders, begin, end, best, side):
 
 
 @inlined
-def _mark_symbols(cells, f, orders, m, best, side, starts, ranks, to, symbols, to_left):
+def _mark_categories(cells, f, orders, m, best, side, starts, ranks, to, categories, to_left):
     """Which rows go left, and the node's categories with their side from position `to`."""
     for c in range(m):
         run = ranks[0, c]
-        symbols[to + run] = int(cells[f, orders[f, starts[run]]])
+        categories[to + run] = int(cells[f, orders[f, starts[run]]])
         to_left[to + run] = c < best[4]
         for position in range(starts[run], starts[run + 1]):
             side[orders[f, position]] = c < best[4]
@@ -369,8 +369,8 @@ def _partition(orders, begin, end, side, scratch):
 
 @kernel
 def grow(
-    cells, symbolic, y, weight, orders, rules, sums, node, best, axis, runs, starts, keys, ranks, columns, random,
-    side, scratch, stack, used, nodes, numbers, symbols, to_left,
+    cells, categorical, y, weight, orders, rules, sums, node, best, axis, runs, starts, keys, ranks, columns, random,
+    side, scratch, stack, used, nodes, numbers, categories, to_left,
 ):  # fmt: skip
     """Grow until nothing is left to split, or until an array is full: enlarge it and call again.
 
@@ -382,8 +382,8 @@ def grow(
         parent, t = stack[used[0] - 1, 3], used[1]
         if t >= len(nodes):
             return NODES_FULL
-        if used[2] + min(end - begin, len(keys)) > len(symbols):
-            return SYMBOLS_FULL
+        if used[2] + min(end - begin, len(keys)) > len(categories):
+            return CATEGORIES_FULL
         used[0] -= 1
         used[1] += 1
         if parent >= 0:
@@ -397,7 +397,7 @@ def grow(
         if not differ or depth >= rules[5] or n < rules[4] or n < 2 * rules[2] or node[0] < 2 * rules[3]:
             continue
         _search(
-            cells, symbolic, orders, begin, end, y, weight, rules, sums, node, best, axis, runs, starts, keys, ranks,
+            cells, categorical, orders, begin, end, y, weight, rules, sums, node, best, axis, runs, starts, keys, ranks,
             columns, random,
         )  # fmt: skip
         gain = max(best[0] - node[3], 0.0)
@@ -405,17 +405,17 @@ def grow(
             continue
         f = int(best[1])
         left_weight = best[5]
-        if symbolic[f]:
-            m = _order_symbols(
+        if categorical[f]:
+            m = _order_categories(
                 cells, f, orders, begin, end, y, weight, rules, sums, node, axis, runs, starts, keys, ranks
             )
-            _mark_symbols(cells, f, orders, m, best, side, starts, ranks, used[2], symbols, to_left)
+            _mark_categories(cells, f, orders, m, best, side, starts, ranks, used[2], categories, to_left)
             nodes[t, 7] = m
             used[2] += m
         else:
             _mark_numbers(cells, f, orders, begin, end, best, side)
             numbers[t, 0] = best[2]
-        missing = not symbolic[f] and np.isnan(cells[f, orders[f, end - 1]])
+        missing = not categorical[f] and np.isnan(cells[f, orders[f, end - 1]])
         nodes[t, 0] = f
         nodes[t, 5] = best[3] > 0 if missing else left_weight > node[0] / 2 * (1 + 1e-12)
         numbers[t, 3] = gain
@@ -435,45 +435,45 @@ MIXTURE, INDEPENDENT, COVER, STOP = 0, 1, 2, 3
 
 
 @inlined
-def _symbol_goes_left(code, t, other_left, pointer, symbols, to_left):
+def _category_goes_left(code, t, other_left, pointer, categories, to_left):
     low, high = pointer[t], pointer[t + 1]
     while low < high:
         middle = (low + high) // 2
-        if symbols[middle] < code:
+        if categories[middle] < code:
             low = middle + 1
         else:
             high = middle
-    if low < pointer[t + 1] and symbols[low] == code:
+    if low < pointer[t + 1] and categories[low] == code:
         return to_left[low] > 0
     return other_left[t] > 0
 
 
 @inlined
-def _goes_left(cells, i, t, feature, threshold, other_left, pointer, symbols, to_left):
+def _goes_left(cells, i, t, feature, threshold, other_left, pointer, categories, to_left):
     value = cells[feature[t], i]
     if pointer[t + 1] > pointer[t]:
-        return _symbol_goes_left(int(value), t, other_left, pointer, symbols, to_left)
+        return _category_goes_left(int(value), t, other_left, pointer, categories, to_left)
     return other_left[t] > 0 if np.isnan(value) else value <= threshold[t]
 
 
 @kernel
-def find_leaves(cells, feature, threshold, left, right, other_left, pointer, symbols, to_left, leaves):
+def find_leaves(cells, feature, threshold, left, right, other_left, pointer, categories, to_left, leaves):
     """The leaf of each row (n,); unknown categories go where known ones that a node does not have go."""
     for i in range(cells.shape[1]):
         t = 0
         while feature[t] >= 0:
-            goes = _goes_left(cells, i, t, feature, threshold, other_left, pointer, symbols, to_left)
+            goes = _goes_left(cells, i, t, feature, threshold, other_left, pointer, categories, to_left)
             t = left[t] if goes else right[t]
         leaves[i] = t
 
 
 @inlined
-def _divide(live, u, begin, end, t, donors, weights, first, other_left, pointer, symbols, to_left):
+def _divide(live, u, begin, end, t, donors, weights, first, other_left, pointer, categories, to_left):
     """Live donors that go left before those that go right: where the latter begin, and the weight of both."""
     middle, goes_weight, stays_weight = begin, 0.0, 0.0
     for position in range(begin, end):
         k = live[u, position]
-        if _symbol_goes_left(donors[u, k], t, other_left, pointer, symbols, to_left):
+        if _category_goes_left(donors[u, k], t, other_left, pointer, categories, to_left):
             live[u, position] = live[u, middle]
             live[u, middle] = k
             middle += 1
@@ -485,7 +485,7 @@ def _divide(live, u, begin, end, t, donors, weights, first, other_left, pointer,
 
 @kernel
 def spread_rows(
-    cells, feature, threshold, left, right, other_left, pointer, symbols, to_left, value, weight,
+    cells, feature, threshold, left, right, other_left, pointer, categories, to_left, value, weight,
     mode, slot, which, donors, sizes, weights, firsts, live, stack, masses, out, heaviest,
 ):  # fmt: skip
     """Values of rows with unknown categories, which go down both branches: leaf values times their mass.
@@ -530,7 +530,7 @@ def spread_rows(
                 top -= 1
                 continue
             if not unseen:
-                goes = _goes_left(cells, i, t, feature, threshold, other_left, pointer, symbols, to_left)
+                goes = _goes_left(cells, i, t, feature, threshold, other_left, pointer, categories, to_left)
                 stack[top, 0] = left[t] if goes else right[t]
                 continue
             u = slot[f]
@@ -540,7 +540,7 @@ def spread_rows(
                 first = firsts[u] + which[u, i] * sizes[u]
                 begin, end = stack[top, 1 + 2 * u], stack[top, 2 + 2 * u]
                 middle, goes_weight, stays_weight = _divide(
-                    live, u, begin, end, t, donors, weights, first, other_left, pointer, symbols, to_left
+                    live, u, begin, end, t, donors, weights, first, other_left, pointer, categories, to_left
                 )
             if goes_weight > 0.0 and stays_weight > 0.0:
                 for position in range(stack.shape[1]):

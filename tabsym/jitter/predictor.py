@@ -35,16 +35,16 @@ from tabsym.frame import (
 from tabsym.jitter.averaging import (
     CALLER,
     ROWS_FOR_LINK,
-    Answers,
-    Ask,
+    AveragedPredictions,
+    Predict,
     Batch,
-    Road,
+    UnknownAs,
     Treatment,
     is_fitted,
     link_of,
     name_of,
     placeholder,
-    road_of,
+    unknown_as_of,
     score_of,
     with_tags_of,
 )
@@ -321,10 +321,10 @@ class JitterPredictor(BaseEstimator):
         fitted, unseen = encoder.columns_[column].fitted, encoder.unseen_rows(table, column).unseen
         records = []
         kept = kept_donors(fitted.weights(unseen, rule=treated[column].rule), self.max_donors)
-        for symbol, (positions, shares) in zip(unseen.symbols, kept, strict=True):
+        for category, (positions, shares) in zip(unseen.categories, kept, strict=True):
             for position, share in zip(positions[:n_donors], shares[:n_donors], strict=True):
                 donor = fitted.donors[position]
-                records.append([symbol, fitted.symbols[donor], share, fitted.sums.rows[donor]])
+                records.append([category, fitted.categories[donor], share, fitted.sums.rows[donor]])
         return pd.DataFrame(records, columns=labels)
 
     def describe(self) -> pd.DataFrame:
@@ -412,17 +412,19 @@ class JitterPredictor(BaseEstimator):
 
     # -- pieces -------------------------------------------------------------------------------
 
-    def _answers(self, X: Any, return_std: bool, n_draws: int | None, random_state: Any) -> Answers:
+    def _answers(self, X: Any, return_std: bool, n_draws: int | None, random_state: Any) -> AveragedPredictions:
         self._check_options()
         check_option("n_draws", n_draws, [COUNT, None])
         model, encoder = self._fitted_parts()
         treated = self._treatments()
-        if road_of(model) == "missing":  # unknown values of the other columns become missing: XGBoost may get them
+        if (
+            unknown_as_of(model) == "missing"
+        ):  # unknown values of the other columns become missing: XGBoost may get them
             treated = {name: treated.get(name, Treatment("missing")) for name in encoder.columns_}
         batch = Batch.of(X, encoder, treated)
         seed = check_random_state(random_state).randint(2**31)
         random = np.random.default_rng(seed)
-        return Answers(model, batch, self.average, self.max_donors, return_std, n_draws, random)
+        return AveragedPredictions(model, batch, self.average, self.max_donors, return_std, n_draws, random)
 
     def _check_options(self) -> None:
         """A `ValueError` or `TypeError` where an option is not known."""
@@ -490,15 +492,15 @@ class Losses:
             raise ValueError("loss='poisson' needs a target without negative values; use 'squared_error'.")
         return cls(name, target)
 
-    def of(self, answers: Floats, rows: NDArray[np.integer]) -> Floats:
+    def of(self, predictions: Floats, rows: NDArray[np.integer]) -> Floats:
         """Loss (n,) of the answers (n, ...) given for these rows."""
         truth = self.target[rows]
         if self.name == "log_loss":
-            total = answers.sum(axis=1)
-            return -np.log(np.clip(answers[np.arange(len(rows)), truth] / total, _MIN_VALUE, 1.0))
+            total = predictions.sum(axis=1)
+            return -np.log(np.clip(predictions[np.arange(len(rows)), truth] / total, _MIN_VALUE, 1.0))
         if self.name == "squared_error":
-            return np.asarray((answers - truth) ** 2)
-        means = np.maximum(answers, _MIN_VALUE)
+            return np.asarray((predictions - truth) ** 2)
+        means = np.maximum(predictions, _MIN_VALUE)
         logs = truth * np.log(np.where(truth > 0, truth, 1.0) / means)
         return np.asarray(2 * (logs - truth + means))
 
@@ -540,12 +542,12 @@ class Calibration:
     error: float
     rows: int
     categories: int
-    road: Road
+    unknown_as: UnknownAs
 
     @property
     def treatment(self) -> Treatment:
         """What becomes of the column's unknown values."""
-        return Treatment(self.road) if self.used == "default" else Treatment("jitter", self.rule)
+        return Treatment(self.unknown_as) if self.used == "default" else Treatment("jitter", self.rule)
 
 
 @dataclass(frozen=True)
@@ -560,27 +562,27 @@ class CalibrationSample:
 
 
 @dataclass(frozen=True)
-class Asking:
+class ScoredModel:
     """A model as calibration sees it: scores that are averaged, what makes answers of them, and their losses."""
 
-    ask: Ask
+    predict: Predict
     finish: Callable[[Floats], Floats]
     losses: Losses
-    road: Road
+    unknown_as: UnknownAs
 
 
-def calibrate_column(fitted: FittedColumn, sample: CalibrationSample, model: Asking) -> Calibration:
+def calibrate_column(fitted: FittedColumn, sample: CalibrationSample, model: ScoredModel) -> Calibration:
     """Choose a column's rule: each row is answered with donors, its own category and its document left out."""
     categories, which = np.unique(sample.codes, return_inverse=True)
     positions, geometry = fitted.positions(fitted.donors, categories), fitted.between(fitted.as_unseen(categories))
     rules = _rules(fitted, geometry)
     chosen = _chosen(geometry, positions, rules)
-    answers = _with_donors(fitted, sample, model.ask, chosen[which])
+    predictions = _with_donors(fitted, sample, model.predict, chosen[which])
 
     def loss(weights: Floats) -> Floats:
         some = np.take_along_axis(weights, chosen, axis=1)
         some = some / np.maximum(some.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        return model.losses.of(model.finish(np.einsum("ik,ik...->i...", some[which], answers)), sample.rows)
+        return model.losses.of(model.finish(np.einsum("ik,ik...->i...", some[which], predictions)), sample.rows)
 
     plain = loss(_plain(fitted, categories, geometry, positions))
     by_rule = [loss(rule.weights(geometry, positions)) for rule in rules]
@@ -603,7 +605,7 @@ def calibrate_column(fitted: FittedColumn, sample: CalibrationSample, model: Ask
         error=error,
         rows=len(sample.rows),
         categories=len(categories),
-        road=model.road,
+        unknown_as=model.unknown_as,
     )
 
 
@@ -636,27 +638,27 @@ def _chosen(geometry: Geometry, positions: Indices, rules: list[DonorRule]) -> I
     return np.argsort(rank, axis=1, kind="stable")[:, :MAX_DONORS]
 
 
-def _with_donors(fitted: FittedColumn, sample: CalibrationSample, ask: Ask, chosen: Indices) -> Floats:
+def _with_donors(fitted: FittedColumn, sample: CalibrationSample, predict: Predict, chosen: Indices) -> Floats:
     """What the model says of each row with each donor: (n, k, ...)."""
     name = sample.table.names[fitted.number]
-    symbols = fitted.donor_symbols
-    column = longer(sample.source, fitted.number, sample.table[name], symbols, set(fitted.symbols))
+    categories = fitted.donor_categories
+    column = longer(sample.source, fitted.number, sample.table[name], categories, set(fitted.categories))
     rows, donors = np.repeat(sample.rows, chosen.shape[1]), chosen.ravel()
     parts = [slice(first, first + CHUNK) for first in range(0, len(rows), CHUNK)]
-    answers = [np.asarray(ask(replaced(sample.source, rows[part], [column], [donors[part]]))) for part in parts]
-    flat = np.concatenate(answers).astype(np.float64)
+    predictions = [np.asarray(predict(replaced(sample.source, rows[part], [column], [donors[part]]))) for part in parts]
+    flat = np.concatenate(predictions).astype(np.float64)
     return flat.reshape(*chosen.shape, *flat.shape[1:])
 
 
-def _default(fitted: FittedColumn, sample: CalibrationSample, model: Asking) -> Floats | None:
+def _default(fitted: FittedColumn, sample: CalibrationSample, model: ScoredModel) -> Floats | None:
     """Losses of the model's own treatment of an unknown category; None where it refuses one."""
     name = sample.table.names[fitted.number]
-    symbol = placeholder(fitted.symbols, model.road)
-    known = set(fitted.symbols) | {symbol}
-    column = longer(sample.source, fitted.number, sample.table[name], [symbol], known)
+    category = placeholder(fitted.categories, model.unknown_as)
+    known = set(fitted.categories) | {category}
+    column = longer(sample.source, fitted.number, sample.table[name], [category], known)
     frame = replaced(sample.source, sample.rows, [column], [np.zeros(len(sample.rows), dtype=np.int64)])
     try:
-        scores = np.asarray(model.ask(frame), dtype=np.float64)
+        scores = np.asarray(model.predict(frame), dtype=np.float64)
     except (ValueError, TypeError, KeyError):
         return None
     return model.losses.of(model.finish(scores), sample.rows)
@@ -695,36 +697,36 @@ def calibrated(
             "Every row has an unknown category or weight 0; calibrate on rows with categories of the training data."
         )
     known = {
-        encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.symbols) for name in encoder.columns_
+        encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.categories) for name in encoder.columns_
     }
     source = without_strange_levels(source_of(X, table), known)
-    asking = _asking(model, average, losses, take_rows(source, rows[:ROWS_FOR_LINK]))
+    scored = _scored_model(model, average, losses, take_rows(source, rows[:ROWS_FOR_LINK]))
     random = check_random_state(random_state)
     by_column = {}
     for name in names:
         some = _stratified(rows, losses, codes[name], n_rows, random)
         sample = CalibrationSample(source, table, some, codes[name][some], weight[some])
-        by_column[name] = calibrate_column(encoder.columns_[name].fitted, sample, asking)
+        by_column[name] = calibrate_column(encoder.columns_[name].fitted, sample, scored)
     return by_column
 
 
-def _asking(model: Any, average: str, losses: Losses, some: Any) -> Asking:
+def _scored_model(model: Any, average: str, losses: Losses, some: Any) -> ScoredModel:
     """The model as calibration asks it; `some` rows show its link."""
     if losses.name == "log_loss" and not hasattr(model, "predict_proba"):
         raise ValueError(f"calibrate needs predict_proba, which {name_of(model)} lacks; leave calibrate out.")
-    answer = model.predict_proba if losses.name == "log_loss" else model.predict
+    prediction = model.predict_proba if losses.name == "log_loss" else model.predict
     if average == "probability":
-        return Asking(answer, lambda answers: answers, losses, road_of(model))
+        return ScoredModel(prediction, lambda predictions: predictions, losses, unknown_as_of(model))
     score = score_of(model)
-    return Asking(score, link_of(score(some), answer(some)), losses, road_of(model))
+    return ScoredModel(score, link_of(score(some), prediction(some)), losses, unknown_as_of(model))
 
 
 def _stratified(rows: Indices, losses: Losses, codes: Indices, n_rows: int, random: Any) -> Indices:
     """Some of the rows, evenly from all classes and categories (of numbers: from all categories, small and large)."""
     if len(rows) <= n_rows:
         return rows
-    target, symbol, tie = losses.target[rows], codes[rows], random.permutation(len(rows))
+    target, category, tie = losses.target[rows], codes[rows], random.permutation(len(rows))
     by_class = losses.name == "log_loss"
-    order = np.lexsort((tie, symbol, target) if by_class else (tie, target, symbol))
+    order = np.lexsort((tie, category, target) if by_class else (tie, target, category))
     at = ((np.arange(n_rows) + random.random_sample()) * len(rows) / n_rows).astype(np.int64)
     return np.sort(rows[order[at]])

@@ -115,13 +115,13 @@ class Mixture:
             numbers = np.arange(first, min(first + CHUNK, int(ends[-1])))
             rows = np.searchsorted(ends, numbers, side="right")
             rest = numbers - (ends - self.sizes)[rows]
-            symbols, weights = [], np.ones(len(numbers))
+            categories, weights = [], np.ones(len(numbers))
             for ranked, document, kept, total in self.columns:
                 rest, digit = np.divmod(rest, kept[rows])
                 donor, weight = _picked(ranked, document[rows], digit, total[rows])
-                symbols.append(donor)
+                categories.append(donor)
                 weights *= weight
-            yield rows, symbols, weights
+            yield rows, categories, weights
 
     def draws(self, n_draws: int, random: np.random.Generator) -> Iterator[Chunk]:
         """One donor for each row, column and draw: every combination drawn once, with its share of the draws."""
@@ -202,9 +202,9 @@ def source_of(X: Any, table: Table) -> Any:
     return nw.from_native(native, eager_only=True).to_pandas()
 
 
-def longer(source: Any, position: int, column: Column, symbols: Sequence[Any], known: set[Any]) -> Longer:
+def longer(source: Any, position: int, column: Column, categories: Sequence[Any], known: set[Any]) -> Longer:
     """A column of the source with categories below; levels of its type that are not `known` are no longer there."""
-    below = object_array(symbols)
+    below = object_array(categories)
     if isinstance(source, np.ndarray):
         return Longer(position, _of_array(source[:, position], below), len(source))
     kind, library = type_of(column), library_of_frame(source)
@@ -212,15 +212,15 @@ def longer(source: Any, position: int, column: Column, symbols: Sequence[Any], k
     return Longer(position, made(series_at(source, position).to_native(), below, kind, known), len(source))
 
 
-def replaced(source: Any, rows: Indices, columns: Sequence[Longer], symbols: Sequence[Indices]) -> Any:
+def replaced(source: Any, rows: Indices, columns: Sequence[Longer], categories: Sequence[Indices]) -> Any:
     """Rows of a source, each of the columns with the categories of these numbers (below 0: the row's own)."""
     part = take_rows(source, rows)
     if isinstance(part, np.ndarray):
         part = part.astype(np.result_type(part, *(column.values for column in columns)))
     elif isinstance(part, pd.DataFrame):
         part = part.copy()
-    for column, symbol in zip(columns, symbols, strict=True):
-        part = _with_column(part, column, np.where(symbol < 0, rows, column.n_rows + symbol))
+    for column, category in zip(columns, categories, strict=True):
+        part = _with_column(part, column, np.where(category < 0, rows, column.n_rows + category))
     return part
 
 
@@ -229,11 +229,11 @@ def without_strange_levels(source: Any, known: dict[int, set[Any]]) -> Any:
     if not isinstance(source, pd.DataFrame):
         return source
     out = source
-    for position, symbols in known.items():
+    for position, categories in known.items():
         dtype = source.dtypes.iloc[position]
-        if isinstance(dtype, pd.CategoricalDtype) and not set(dtype.categories) <= symbols:
+        if isinstance(dtype, pd.CategoricalDtype) and not set(dtype.categories) <= categories:
             out = source.copy(deep=False) if out is source else out
-            kept = [level for level in dtype.categories if level in symbols]
+            kept = [level for level in dtype.categories if level in categories]
             levels = pd.Index(kept, dtype=dtype.categories.dtype)
             out.isetitem(position, source.iloc[:, position].cat.set_categories(levels).array)
     return out
@@ -258,16 +258,18 @@ def _with_column(part: Any, one: Longer, positions: Indices) -> Any:
 def _of_array(values: NDArray[Any], below: NDArray[Any]) -> NDArray[Any]:
     if values.dtype == object:
         return np.concatenate([values, _with_missing_of(values, below)])
-    if values.dtype.kind in "US" and not any(symbol is None for symbol in below):
+    if values.dtype.kind in "US" and not any(category is None for category in below):
         return np.concatenate([values, below.astype(values.dtype.kind)])
     if values.dtype.kind in "biuf":
-        return np.concatenate([values, np.array([np.nan if symbol is None else symbol for symbol in below.tolist()])])
+        return np.concatenate(
+            [values, np.array([np.nan if category is None else category for category in below.tolist()])]
+        )
     return np.concatenate([values.astype(object), below])
 
 
 def _with_missing_of(values: Any, below: NDArray[Any]) -> NDArray[Any]:
     """None as the missing value that a column of objects has, NaN where it has none."""
-    empty = np.array([symbol is None for symbol in below], dtype=bool)
+    empty = np.array([category is None for category in below], dtype=bool)
     if not empty.any():
         return below
     missing = pd.isna(values)
@@ -281,7 +283,7 @@ def _of_pandas(series: pd.Series, below: NDArray[Any], kind: Any, known: set[Any
     if isinstance(dtype, pd.CategoricalDtype):
         levels = [level for level in dtype.categories if level in known]
         have = set(levels)
-        levels += [symbol for symbol in below.tolist() if symbol is not None and symbol not in have]
+        levels += [category for category in below.tolist() if category is not None and category not in have]
         index = _index(levels, dtype.categories.dtype)
         more: Any = pd.Series(pd.Categorical(below, categories=index, ordered=dtype.ordered))
         series = series.cat.set_categories(index)

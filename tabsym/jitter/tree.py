@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from tabsym.categories import encode_column
 from tabsym.encoders import TIWSEncoder
 from tabsym.encoders.base import refuse_unknown
-from tabsym.frame import Column, Measure, Table, symbolic_columns
+from tabsym.frame import Column, Measure, Table, categorical_columns
 from tabsym.jitter.kernels import COVER, DONE, INDEPENDENT, MIXTURE, NODES_FULL, STOP, find_leaves, grow, spread_rows
 from tabsym.messages import Number, plural
 from tabsym.tiws.column import CONTEXTS, FittedColumn, UnseenRows
@@ -44,7 +44,7 @@ class Tree:
         Whether values that no training row of the node has go left (known categories, missing numbers): to the branch
         with more rows. Missing numbers that the node has go to the better branch.
     pointer : (nodes + 1,)
-        Offsets of a node's categories in `symbols`, their codes in ascending order, and in `to_left`, the branch of
+        Offsets of a node's categories in `categories`, their codes in ascending order, and in `to_left`, the branch of
         each.
     value : (nodes, K)
         Class probabilities, or the mean target.
@@ -59,7 +59,7 @@ class Tree:
     right: NDArray[np.int64]
     other_left: NDArray[np.bool_]
     pointer: NDArray[np.int64]
-    symbols: NDArray[np.int32]
+    categories: NDArray[np.int32]
     to_left: NDArray[np.bool_]
     value: Floats
     n_rows: NDArray[np.int64]
@@ -84,19 +84,19 @@ class Tree:
         return int((self.feature < 0).sum())
 
     @cached_property
-    def splits_symbols(self) -> NDArray[np.int64]:
+    def splits_categories(self) -> NDArray[np.int64]:
         """The columns that some node splits by categories."""
         return np.unique(self.feature[np.diff(self.pointer) > 0])
 
-    def left_symbols(self, node: int) -> NDArray[np.int32]:
+    def left_categories(self, node: int) -> NDArray[np.int32]:
         """Codes of the node's own categories that go left."""
         position = slice(self.pointer[node], self.pointer[node + 1])
-        return self.symbols[position][self.to_left[position]]
+        return self.categories[position][self.to_left[position]]
 
-    def right_symbols(self, node: int) -> NDArray[np.int32]:
+    def right_categories(self, node: int) -> NDArray[np.int32]:
         """Codes of the node's own categories that go right."""
         position = slice(self.pointer[node], self.pointer[node + 1])
-        return self.symbols[position][~self.to_left[position]]
+        return self.categories[position][~self.to_left[position]]
 
     def importances(self, n_features: int) -> Floats:
         """Each column's part of what the splits gained (n_features,); of sum 1, where anything was gained."""
@@ -110,7 +110,7 @@ class Tree:
         """The leaf (n,) of each row of `cells` (p, n)."""
         out = np.empty(cells.shape[1], dtype=np.int64)
         find_leaves(
-            cells, self.feature, self.threshold, self.left, self.right, self.other_left, self.pointer, self.symbols,
+            cells, self.feature, self.threshold, self.left, self.right, self.other_left, self.pointer, self.categories,
             self.to_left, out,
         )  # fmt: skip
         return out
@@ -129,10 +129,10 @@ class TreeColumns:
     @classmethod
     def fit(cls, table: Table, cols: Any, rows: NDArray[np.int64] | None) -> TreeColumns:
         """`cols`: categorical columns, as in encoders; `rows`: those that count, all if None."""
-        symbolic = {column.name for column in symbolic_columns(table, cols, booleans=False)}
+        categorical = {column.name for column in categorical_columns(table, cols, booleans=False)}
 
         def kind(column: Column) -> CategoryWords | Measure:
-            if column.name in symbolic or column.is_empty:
+            if column.name in categorical or column.is_empty:
                 return CategoryWords.of(column.name, encode_column(column), rows)
             return column.measure
 
@@ -160,10 +160,10 @@ class TreeColumns:
             if (cells[position] < 0).any():
                 refuse_unknown(self.names[position], encode_column(table.columns[position]), cells[position] < 0)
 
-    def symbols(self, position: int) -> list[Any]:
+    def categories(self, position: int) -> list[Any]:
         """By code; None is missing."""
         kind = self.kinds[position]
-        return list(kind.vocabulary.symbols) if isinstance(kind, CategoryWords) else []
+        return list(kind.vocabulary.categories) if isinstance(kind, CategoryWords) else []
 
 
 DONOR_MODES = ("similar", "similar_per_node")
@@ -200,7 +200,7 @@ class TreeDonors:
         """The heaviest donors of each unknown category, by name: `categories` are the known ones of the column."""
         weights = self.weights(np.arange(len(self.unseen_rows.unseen)))
         records = []
-        for unknown, row in zip(self.unseen_rows.unseen.symbols, weights, strict=True):
+        for unknown, row in zip(self.unseen_rows.unseen.categories, weights, strict=True):
             heaviest = np.argsort(-row, kind="stable")[:n_donors]
             records += [[unknown, categories[self.codes[at]], row[at]] for at in heaviest if row[at] > 0]
         return pd.DataFrame(records, columns=["category", "donor", "weight"])
@@ -219,7 +219,7 @@ def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, TreeDonors]) 
         By column; none are needed where nothing is asked of them.
     """
     out, heaviest = np.zeros((cells.shape[1], tree.value.shape[1])), np.zeros(cells.shape[1], dtype=np.int64)
-    rows = np.flatnonzero((cells[tree.splits_symbols] < 0).any(axis=0))
+    rows = np.flatnonzero((cells[tree.splits_categories] < 0).any(axis=0))
     which = np.full((len(donors), cells.shape[1]), -1, dtype=np.int64)
     for slot, column_donors in enumerate(donors.values()):
         which[slot, column_donors.unseen_rows.rows] = column_donors.unseen_rows.which
@@ -251,7 +251,7 @@ def _spread(
     stack = np.zeros((tree.depth + 2, 1 + 2 * many), dtype=np.int64)
     flat = np.concatenate([*weights, np.zeros(0)])
     spread_rows(
-        cells, tree.feature, tree.threshold, tree.left, tree.right, tree.other_left, tree.pointer, tree.symbols,
+        cells, tree.feature, tree.threshold, tree.left, tree.right, tree.other_left, tree.pointer, tree.categories,
         tree.to_left, tree.value, tree.weight, MODES[mode], slot, local, codes, sizes, flat, firsts, live, stack,
         masses, out, heaviest,
     )  # fmt: skip
@@ -294,8 +294,8 @@ def _conditions(tree: Tree, columns: TreeColumns, node: int, most: int, decimals
     position, other_left = int(tree.feature[node]), tree.other_left[node]
     name = columns.names[position]
     if tree.pointer[node + 1] > tree.pointer[node]:
-        some = tree.right_symbols(node) if other_left else tree.left_symbols(node)
-        listed = _listed(columns.symbols(position), some, most)
+        some = tree.right_categories(node) if other_left else tree.left_categories(node)
+        listed = _listed(columns.categories(position), some, most)
         inside, outside = f"{name} in {listed}", f"{name} not in {listed}"
         return (outside, inside) if other_left else (inside, outside)
     threshold = tree.threshold[node]
@@ -305,8 +305,8 @@ def _conditions(tree: Tree, columns: TreeColumns, node: int, most: int, decimals
     return f"{name} <= {threshold:.{decimals}f}{missing[0]}", f"{name} > {threshold:.{decimals}f}{missing[1]}"
 
 
-def _listed(symbols: list, codes: NDArray[np.int32], most: int) -> str:
-    shown = ["missing" if symbols[code] is None else str(symbols[code]) for code in codes[:most]]
+def _listed(categories: list, codes: NDArray[np.int32], most: int) -> str:
+    shown = ["missing" if categories[code] is None else str(categories[code]) for code in codes[:most]]
     more = f", ... {len(codes)} in all" if len(codes) > most else ""
     return "{" + ", ".join(shown) + more + "}"
 
@@ -416,12 +416,12 @@ def grow_tree(cells: Floats, sizes: NDArray[np.int64], y: Floats, weight: Floats
     stack[0] = 0, n, 0, -1
     used = np.array([1, 0, 0], dtype=np.int64)
     whole, real = np.zeros((64, 8), dtype=np.int64), np.zeros((64, 5))
-    symbols, to_left = np.zeros(4 * most, dtype=np.int32), np.zeros(4 * most, dtype=np.bool_)
-    while (state := grow(*fixed, stack, used, whole, real, symbols, to_left)) != DONE:
+    categories, to_left = np.zeros(4 * most, dtype=np.int32), np.zeros(4 * most, dtype=np.bool_)
+    while (state := grow(*fixed, stack, used, whole, real, categories, to_left)) != DONE:
         if state == NODES_FULL:
             whole, real = _doubled(whole), _doubled(real)
         else:
-            symbols, to_left = _doubled(symbols), _doubled(to_left)
+            categories, to_left = _doubled(categories), _doubled(to_left)
     nodes, real = whole[: used[1]], real[: used[1]].copy()
     if n_classes:
         shares = _weight_by_class(nodes, orders[0], y.astype(np.int64), weight, n_classes)
@@ -431,7 +431,7 @@ def grow_tree(cells: Floats, sizes: NDArray[np.int64], y: Floats, weight: Floats
     feature, left, right, begin, end, other, _, _ = nodes.T.copy()
     pointer = np.append(nodes[:, 6], used[2])
     return Tree(
-        feature, real[:, 0].copy(), left, right, other > 0, pointer, symbols[: used[2]].copy(),
+        feature, real[:, 0].copy(), left, right, other > 0, pointer, categories[: used[2]].copy(),
         to_left[: used[2]].copy(), value, end - begin, real[:, 2].copy(), real[:, 1].copy(), real[:, 3].copy(),
     )  # fmt: skip
 

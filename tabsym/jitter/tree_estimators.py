@@ -131,7 +131,7 @@ class JitterTree(TableEstimator):
         self, table: Table, tree: Tree, y: Floats, weight: Floats | None, n_classes: int
     ) -> TIWSEncoder | None:
         """Fitted to find the categories that unknown ones of the split columns resemble; None where not needed."""
-        split = tree.splits_symbols
+        split = tree.splits_categories
         if self.handle_unknown not in DONOR_MODES or not len(split):
             return None
         encoder = TIWSEncoder() if self.encoder is None else clone(self.encoder)
@@ -155,11 +155,11 @@ class JitterTree(TableEstimator):
             self._columns.refuse_unknown(table, cells)
         leaves = self.tree_.leaves(cells)
         values = self.tree_.value[leaves]
-        unknown = (cells[self.tree_.splits_symbols] < 0).any(axis=0)
+        unknown = (cells[self.tree_.splits_categories] < 0).any(axis=0)
         if unknown.any():
             mode, donors = self.handle_unknown, {}
             if self.encoder_ is not None:
-                columns = [int(column) for column in self.tree_.splits_symbols if (cells[column] < 0).any()]
+                columns = [int(column) for column in self.tree_.splits_categories if (cells[column] < 0).any()]
                 donors = {column: self._donors(table, column) for column in columns}
             elif mode in DONOR_MODES:
                 mode = "node_value"
@@ -220,14 +220,14 @@ class JitterTree(TableEstimator):
         ['a', 'b']
         """
         table = self._read_as_fitted(X)
-        split = [] if self.encoder_ is None else [table.names[position] for position in self.tree_.splits_symbols]
+        split = [] if self.encoder_ is None else [table.names[position] for position in self.tree_.splits_categories]
         if column not in split:
             why = f", or handle_unknown={self.handle_unknown!r} needs none."
             if split:
                 why = f"; {', '.join(map(repr, split))} is."
             raise ValueError(f"There are no donors for column {column!r}: it is not split by categories{why}")
         position = table.names.index(column)
-        return self._donors(table, position).table(self._columns.symbols(position), n_donors)
+        return self._donors(table, position).table(self._columns.categories(position), n_donors)
 
     # -- inspection ------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from tabsym.categories.contingency import Contingency
 from tabsym.frame import NUMBERS, Measure, Numbers, exact_number, halfway, nanoseconds_of, with_rests
-from tabsym.frame.dtypes import read_list, read_symbols, written_list, written_symbols
+from tabsym.frame.dtypes import read_list, read_objects, written_list, written_objects
 from tabsym.frame.storage import object_array
 from tabsym.modl.criterion import groups_and_granularity, intervals_and_granularity, null_prior, parts_cost
 from tabsym.modl.cuts import is_cheaper
@@ -157,7 +157,7 @@ class Groups:
     partition: Partition
     target: PartTargets
     groups: list[list[Any]]
-    symbols: NDArray[Any]
+    categories: NDArray[Any]
     labels_of: NDArray[np.int64]
     default: int
 
@@ -170,11 +170,11 @@ class Groups:
 
     def __getstate__(self) -> dict[str, Any]:
         groups = [written_list(members) for members in self.groups]
-        return self.__dict__ | {"groups": groups, "symbols": written_symbols(self.symbols)}
+        return self.__dict__ | {"groups": groups, "symbols": written_objects(self.categories)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         groups = [read_list(members) for members in state["groups"]]
-        self.__dict__.update(state, groups=groups, symbols=read_symbols(state["symbols"]))
+        self.__dict__.update(state, groups=groups, categories=read_objects(state["symbols"]))
 
 
 def target_of_classes(table: Contingency, counts: Floats) -> PartTargets:
@@ -192,11 +192,11 @@ def grid_of(table: Contingency, settings: Settings) -> tuple[GridRows, Sources]:
     """What is cut jointly."""
     cells = sparse.coo_array(table.counts)
     row, column, data = cells.row, cells.col, cells.data
-    symbolic = not table.is_numeric
-    settings = replace(settings, monotonic=settings.monotonic and not symbolic)
+    categorical = not table.is_numeric
+    settings = replace(settings, monotonic=settings.monotonic and not categorical)
     rows = GridRows(row, column, len(table.values), len(table.targets), data)
     sums = np.bincount(row, data * np.asarray(table.targets, dtype=np.float64)[column], minlength=len(table.values))
-    return rows, Sources(symbolic, settings, sums.astype(np.float64) if settings.monotonic else None)
+    return rows, Sources(categorical, settings, sums.astype(np.float64) if settings.monotonic else None)
 
 
 def target_of_numbers(table: Contingency, labels: Indices, counts: Floats, target_labels: Indices) -> PartTargets:
@@ -565,13 +565,13 @@ class _GivenColumn:
 
     def _groups(self, partition: Partition, target: Any) -> Groups:
         result = groups_of(self.table, partition, target)
-        symbols, labels, groups = result.symbols.tolist(), partition.labels.tolist(), result.groups
+        categories, labels, groups = result.categories.tolist(), partition.labels.tolist(), result.groups
         n = partition.n_parts - len(self.given.specials)
-        known = {plain(symbol) for symbol in symbols}
+        known = {plain(category) for category in categories}
         for position, members in [*enumerate(self.given.splits or ()), *enumerate(self.given.specials, n)]:
             new = [category for category in members if category not in known]
             groups[position] += new
-            symbols += new
+            categories += new
             labels += [position] * len(new)
         default = 0
         if len(self.free):
@@ -581,7 +581,7 @@ class _GivenColumn:
         return replace(
             result,
             groups=groups,
-            symbols=object_array(symbols),
+            categories=object_array(categories),
             labels_of=np.array(labels, dtype=np.int64),
             default=default,
         )

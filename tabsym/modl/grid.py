@@ -121,23 +121,23 @@ class GridRows:
 class Sources:
     """How the column is partitioned; `value`: sums of the target at each distinct value, for monotone intervals."""
 
-    symbolic: bool
+    categorical: bool
     settings: Settings
     value: Floats | None = None
 
     @property
     def is_thorough(self) -> bool:
         """Whether all that a proof needs is searched; groups under `max_parts` are the same without."""
-        return self.settings.prove if self.symbolic else self.settings.is_thorough
+        return self.settings.prove if self.categorical else self.settings.is_thorough
 
     def partition(self, counts: Floats, shared: Shared, *, quick: bool, time_limit: float | None = None) -> Partition:
         """The column's two or more parts, given rows by target interval (B, T); of infinite cost if there are none."""
         settings = replace(self.settings, time_limit=time_limit)
-        if self.symbolic and quick:
+        if self.categorical and quick:
             partition = group(counts, settings, quick=True, min_parts=2, lumps=shared.quick_lumps)
             shared.note_granularity(partition)
             return partition
-        if self.symbolic:
+        if self.categorical:
             return group(counts, settings, min_parts=2, lumps=shared.lumps)
         if quick and not settings.monotonic:
             return shared.quick_intervals.partition(counts, shared.table(counts.shape[1]))
@@ -145,7 +145,7 @@ class Sources:
 
     def null_cost(self, rows: GridRows) -> float:
         """What the grid of one cell costs."""
-        return null_grid_cost(self.settings.criterion, rows.total, rows.n_sources if self.symbolic else None)
+        return null_grid_cost(self.settings.criterion, rows.total, rows.n_sources if self.categorical else None)
 
     def coarser(self, labels: Indices | None) -> Sources:
         """For distinct values joined by these labels."""
@@ -274,7 +274,7 @@ class GridSearch:
 
     def from_changes(self, best: Grid, starts: Iterator[Indices], n: int) -> list[Grid]:
         """The models that these starts lead to, changes of the best: one round for each, all for the n cheapest."""
-        start_groups = best.source if self.sources.symbolic else None
+        start_groups = best.source if self.sources.categorical else None
         first: dict[bytes, Grid] = {}
         for labels in self._unseen(starts):
             grid = self._round(labels, near=start_groups)
@@ -420,8 +420,8 @@ def every_grid(rows: GridRows, sources: Sources, deadline: float, target_given: 
     `target_given` (parts) finds the best intervals of the target for these parts of the column. Of infinite
     cost where the constraints leave no two parts.
     """
-    max_enumerated = MAX_CATEGORIES_ENUMERATED if sources.symbolic else MAX_VALUES_ENUMERATED
-    max_sources = MAX_SUBSETS if sources.symbolic else MAX_VALUES_WITH_TARGETS
+    max_enumerated = MAX_CATEGORIES_ENUMERATED if sources.categorical else MAX_VALUES_ENUMERATED
+    max_sources = MAX_SUBSETS if sources.categorical else MAX_VALUES_WITH_TARGETS
     if (
         rows.n_sources <= max_enumerated
         and rows.n_targets <= MAX_TARGETS_WITH_VALUES
@@ -453,7 +453,7 @@ def _of_source(rows: GridRows, sources: Sources, labels: Indices, target_given: 
     """The best intervals of the target for these parts of the column."""
     sizes = rows.source_sizes[:, None].astype(np.float64)
     settings, ends = sources.settings, ends_of(labels)
-    if sources.symbolic:
+    if sources.categorical:
         cost, granularity = groups_and_granularity(sizes, labels, settings.criterion, settings.n_candidates)
     else:
         cost, granularity = intervals_and_granularity(sizes, ends, settings.criterion, settings.n_candidates)
@@ -465,7 +465,7 @@ def _of_source(rows: GridRows, sources: Sources, labels: Indices, target_given: 
 
 def _every_source(rows: GridRows, sources: Sources) -> Iterator[Indices]:
     """The partitions of the column that its sources allow, but for the one into a single part."""
-    for labels in every_set(rows.n_sources) if sources.symbolic else every_cut(rows.n_sources):
+    for labels in every_set(rows.n_sources) if sources.categorical else every_cut(rows.n_sources):
         n_parts = int(labels.max()) + 1
         enough = np.bincount(labels, rows.source_sizes).min() >= sources.settings.min_part_count
         if 1 < n_parts <= (sources.settings.max_parts or n_parts) and enough:

@@ -38,7 +38,7 @@ MAX_JOINED_BY_TWO = 8
 """Up to this number of groups every two are joined."""
 SHAKEN = 12
 """Number of models that are made from one by moving some of its target cuts."""
-MAX_CHANGED_SYMBOLS = 200
+MAX_CHANGED_CATEGORIES = 200
 """Of more categories than these target cuts are not changed one by one but with groups near those found."""
 START_GRID = 7
 """Starts are cut on the grid of 2**7 quantiles of the column and of the target."""
@@ -62,7 +62,7 @@ MAX_FINISHED = 3
 """Number of the best models that are refined over all values."""
 MAX_CHANGED_AGAIN = 3
 """Rounds in which the best of them is changed, as long as that helps."""
-MAX_FINISHED_SYMBOLS = 2000
+MAX_FINISHED_CATEGORIES = 2000
 """Of more categories than these the best model alone goes on."""
 
 
@@ -74,7 +74,7 @@ def starts(search: GridSearch) -> Iterator[Indices]:
             yield labels_of(ends_of_equal_parts(rows.target_sizes, number), rows.n_targets)
     if rows.n_targets <= max(START_NUMBERS):
         yield np.arange(rows.n_targets)
-    order = _by_mean_rank(rows) if search.sources.symbolic else np.arange(rows.n_sources)
+    order = _by_mean_rank(rows) if search.sources.categorical else np.arange(rows.n_sources)
     for number in START_NUMBERS:
         if number <= rows.n_sources:
             parts = labels_along(order, ends_of_equal_parts(rows.source_sizes[order], number))
@@ -85,10 +85,10 @@ def changed(search: GridSearch, parts: Indices, labels: Indices) -> Iterator[Ind
     """Changes of these target intervals: with more cuts, with fewer, with some elsewhere; the best of joined parts."""
     rows = search.rows
     yield from _with_more_cuts(labels, rows.target_sizes)
-    if rows.n_sources > MAX_CHANGED_SYMBOLS and search.sources.symbolic:
+    if rows.n_sources > MAX_CHANGED_CATEGORIES and search.sources.categorical:
         return
     yield from _shaken(labels, rows.target_sizes, np.random.RandomState(search.sources.settings.random_state))
-    for a, b in _neighbours(int(parts.max()) + 1, symbolic=search.sources.symbolic):
+    for a, b in _neighbours(int(parts.max()) + 1, categorical=search.sources.categorical):
         yield search.target_given(without_gaps(np.where(parts == b, a, parts)), quick=True)
     yield from _cut_by_cut(labels)
 
@@ -144,9 +144,9 @@ def _elsewhere(left: int, here: int, right: int) -> list[int]:
     return sorted(position for position in candidates if left < position < right and position != here)
 
 
-def _neighbours(n: int, *, symbolic: bool) -> list[tuple[int, int]]:
+def _neighbours(n: int, *, categorical: bool) -> list[tuple[int, int]]:
     """Parts of the column that can be joined, by the number of parts."""
-    if not symbolic:
+    if not categorical:
         return [(a, a + 1) for a in range(n - 1)]
     return list(combinations(range(n), 2)) if n <= MAX_JOINED_BY_TWO else []
 
@@ -170,7 +170,7 @@ def cut_jointly(rows: GridRows, sources: Sources) -> Grid:
     if known is not None:
         best = known if is_cheaper(known.cost, null.cost) else null
         return replace(best, source=replace(best.source, lower_bound=best.cost))
-    source_cells = None if sources.symbolic else _cells(rows.source_sizes, SOURCE_GRID)
+    source_cells = None if sources.categorical else _cells(rows.source_sizes, SOURCE_GRID)
     target_cells = _cells(rows.target_sizes, TARGET_GRID)
     coarser = sources.coarser(source_cells)
     fine = GridSearch(rows.coarser(source_cells, target_cells), coarser, deadline)
@@ -215,11 +215,11 @@ class _Resolutions:
         fine, labels = self.fine, _of_cells(best.target_labels, self.cells)
         cells = _near_cuts(fine.rows, labels)
         source_cells = None
-        if not fine.sources.symbolic:
+        if not fine.sources.categorical:
             source_cells = _cells(fine.rows.source_sizes, MIDDLE_GRID)
         rows, labels = fine.rows.coarser(source_cells, cells), _of_cells(labels, cells)
         search = GridSearch(rows, fine.sources.coarser(source_cells), fine.deadline)
-        start = best if fine.sources.symbolic else search.alternate(labels)
+        start = best if fine.sources.categorical else search.alternate(labels)
         more, fewer = _with_more_cuts(labels, rows.target_sizes), _cut_by_cut(labels, elsewhere=False)
         grids = search.from_changes(start, chain(more, fewer), MAX_FURTHER)
         cheaper = sorted((grid for grid in grids if is_cheaper(grid.cost, start.cost)), key=lambda grid: grid.cost)
@@ -231,14 +231,14 @@ def _searched(search: _Resolutions, null: Grid) -> Grid:
     fine, best = search.fine, null
     if not fine.sources.is_thorough:
         return _without_proof(search, null)
-    alone = fine.sources.symbolic and fine.rows.n_sources > MAX_FINISHED_SYMBOLS
+    alone = fine.sources.categorical and fine.rows.n_sources > MAX_FINISHED_CATEGORIES
     for start, _ in _coarse_models(fine)[: 1 if alone else MAX_FINISHED]:
         if best is not null and time.monotonic() > fine.deadline:
             break
         best = cheapest(best, search.finished(start))
     if best is null:
         return null
-    if fine.sources.symbolic and MAX_CHANGED_SYMBOLS < fine.rows.n_sources <= MAX_FINISHED_SYMBOLS:
+    if fine.sources.categorical and MAX_CHANGED_CATEGORIES < fine.rows.n_sources <= MAX_FINISHED_CATEGORIES:
         best = _changed_nearby(search, best)
     return search.full.settled(_changed_again(search, best))
 
@@ -246,26 +246,26 @@ def _searched(search: _Resolutions, null: Grid) -> Grid:
 def _without_proof(search: _Resolutions, null: Grid) -> Grid:
     """The best model on coarse cells over all values, or a changed one; `null` where nothing is cheaper."""
     fine, best, first = search.fine, at_infinite_cost(null), 0
-    symbolic = fine.sources.symbolic
-    models = _coarse_models(fine)[: MAX_NEAR if symbolic else MAX_FINISHED]
+    categorical = fine.sources.categorical
+    models = _coarse_models(fine)[: MAX_NEAR if categorical else MAX_FINISHED]
     for position, (labels, source) in enumerate(models):
         if position > 0 and time.monotonic() > fine.deadline:
             break
-        grid = fine.alternate(labels, near=source) if symbolic else fine.alternate(labels, quick=False)
+        grid = fine.alternate(labels, near=source) if categorical else fine.alternate(labels, quick=False)
         if grid.cost < best.cost:
             best, first = grid, position
     if best.cost > null.cost + MAX_ABOVE_NULL:
         return null
-    best = search.finished(best.target_labels, near=best.source if symbolic else None)
-    if not symbolic:
+    best = search.finished(best.target_labels, near=best.source if categorical else None)
+    if not categorical:
         best = _changed_again(search, best)
-    if symbolic and first > 0 and time.monotonic() < fine.deadline:
+    if categorical and first > 0 and time.monotonic() < fine.deadline:
         best = cheapest(best, search.finished(models[0][0]))
     for _ in range(MAX_CHANGES_WHERE_CUT):
         before = best.cost
         for changed_grid in search.changed_where_cut(best):
             if time.monotonic() < fine.deadline:
-                grid = search.finished(changed_grid.target_labels, near=changed_grid.source if symbolic else None)
+                grid = search.finished(changed_grid.target_labels, near=changed_grid.source if categorical else None)
                 best = cheapest(best, grid)
         if not is_cheaper(best.cost, before):
             break
@@ -275,12 +275,12 @@ def _without_proof(search: _Resolutions, null: Grid) -> Grid:
 def _coarse_models(fine: GridSearch) -> list[tuple[Indices, Partition]]:
     """Target intervals, of the fine cells, of models from all starts on coarse cells: those of the cheapest first."""
     rows, sources = fine.rows, fine.sources
-    source_cells = None if sources.symbolic else _cells(rows.source_sizes, START_GRID)
+    source_cells = None if sources.categorical else _cells(rows.source_sizes, START_GRID)
     target_cells = _cells(rows.target_sizes, START_GRID)
     search = GridSearch(rows.coarser(source_cells, target_cells), sources.coarser(source_cells), fine.deadline)
     grids = search.from_each(starts(search))
     best = cheapest(*grids)
-    quick = 0 if sources.symbolic else MAX_CHANGES_QUICK
+    quick = 0 if sources.categorical else MAX_CHANGES_QUICK
     for _ in range(MAX_CHANGES if sources.is_thorough else quick):
         further = search.from_each(changed(search, best.source.labels, best.target_labels))
         grids += further

@@ -59,17 +59,17 @@ class Unseen:
     """
 
     documents: sparse.csr_array
-    symbols: list[Any]
+    categories: list[Any]
     rows: Floats
     alone: bool = False
 
     def __len__(self) -> int:
-        return len(self.symbols)
+        return len(self.categories)
 
     def take(self, positions: slice | NDArray[np.integer]) -> Unseen:
         """Some of them."""
-        symbols = [self.symbols[position] for position in np.arange(len(self))[positions].tolist()]
-        return Unseen(self.documents[positions], symbols, self.rows[positions], self.alone)
+        categories = [self.categories[position] for position in np.arange(len(self))[positions].tolist()]
+        return Unseen(self.documents[positions], categories, self.rows[positions], self.alone)
 
     def chunks(self) -> list[Unseen]:
         """A part at a time, so that what is compared with all donors stays small."""
@@ -96,18 +96,18 @@ class FittedColumn:
 
     number: int
     method: Method
-    symbols: list[Any]
+    categories: list[Any]
     pairs: PairCounts
     sums: Sums
     components: Components
     donors: NDArray[np.int64]
 
     @classmethod
-    def fit(cls, number: int, method: Method, symbols: list[Any], pairs: PairCounts, sums: Sums) -> FittedColumn:
+    def fit(cls, number: int, method: Method, categories: list[Any], pairs: PairCounts, sums: Sums) -> FittedColumn:
         """Variance components; the weights of donors follow."""
         components = components_of(sums)
         donors = sampled(np.flatnonzero(sums.rows > 0), pairs, number, sums, components, MAX_DONORS)
-        return cls(number, method, symbols, pairs, sums, components, donors)
+        return cls(number, method, categories, pairs, sums, components, donors)
 
     @cached_property
     def covariance(self) -> Covariance:
@@ -145,9 +145,9 @@ class FittedColumn:
         return shrunken(self.sums, self._centre, rows) + self.sums.origin
 
     @property
-    def donor_symbols(self) -> list[Any]:
+    def donor_categories(self) -> list[Any]:
         """The donors as they are called."""
-        return [self.symbols[code] for code in self.donors]
+        return [self.categories[code] for code in self.donors]
 
     @property
     def prior(self) -> Floats:
@@ -236,12 +236,12 @@ class FittedColumn:
 
     def between(self, unseen: Unseen) -> Geometry:
         """Unknown categories compared with the donors."""
-        return Geometry.between(self._describe(unseen.documents, unseen.symbols), self._described)
+        return Geometry.between(self._describe(unseen.documents, unseen.categories), self._described)
 
     def as_unseen(self, codes: NDArray[np.integer]) -> Unseen:
         """Known categories as if they were not, by their documents."""
         documents = self.pairs.documents(self.number, np.asarray(codes))
-        return Unseen(documents, [self.symbols[code] for code in codes], self.sums.rows[codes])
+        return Unseen(documents, [self.categories[code] for code in codes], self.sums.rows[codes])
 
     @one_blas_thread()
     def held_out(self, groups: NDArray[np.integer]) -> Floats:
@@ -257,9 +257,9 @@ class FittedColumn:
                 rest = Sums(rows, self.sums.sums * (rows > 0)[:, None], self.sums.squares, self.sums.origin)
                 out[inside] = self.with_sums(rest).unseen_estimates(self.as_unseen(inside))
             return out
-        out = np.empty((len(self.symbols), self.sums.sums.shape[1]))
+        out = np.empty((len(self.categories), self.sums.sums.shape[1]))
         out[self.donors] = self._shares(self.solution.held_out(groups[self.donors]).values + self.sums.origin)
-        others = np.setdiff1d(np.arange(len(self.symbols)), self.donors)
+        others = np.setdiff1d(np.arange(len(self.categories)), self.donors)
         out[others] = self.unseen_estimates(self.as_unseen(others))
         return out
 
@@ -286,12 +286,12 @@ class FittedColumn:
 
     def positions(self, donors: NDArray[np.integer], codes: NDArray[np.integer]) -> NDArray[np.int64]:
         """Where categories are among these donors; -1: nowhere."""
-        position = np.full(len(self.symbols) + 1, -1, dtype=np.int64)
+        position = np.full(len(self.categories) + 1, -1, dtype=np.int64)
         position[donors] = np.arange(len(donors))
         return position[codes]
 
-    def _describe(self, documents: sparse.csr_array, symbols: list[Any]) -> Described:
-        names = None if self._reader is None else self._reader(symbols)
+    def _describe(self, documents: sparse.csr_array, categories: list[Any]) -> Described:
+        names = None if self._reader is None else self._reader(categories)
         return Described(self._base.profiles(documents), names)
 
     # Caches, made when they are first needed and never pickled.
@@ -304,11 +304,11 @@ class FittedColumn:
     def _described(self) -> Described:
         """The donors."""
         documents = self.pairs.documents(self.number, self.donors)
-        return self._describe(documents, self.donor_symbols)
+        return self._describe(documents, self.donor_categories)
 
     @cached_property
     def _reader(self) -> NameReader | None:
-        return NameReader.fit(self.symbols) if self.method.names else None
+        return NameReader.fit(self.categories) if self.method.names else None
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -328,10 +328,10 @@ class FittedColumn:
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: self.__dict__[name] for name in self.__dataclass_fields__}
-        return state | {"symbols": written_list(self.symbols), "covariance": self.covariance, "rule": self.rule}
+        return state | {"symbols": written_list(self.categories), "covariance": self.covariance, "rule": self.rule}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, symbols=read_list(state["symbols"]))
+        self.__dict__.update(state, categories=read_list(state["symbols"]))
 
 
 def sampled(
@@ -379,7 +379,7 @@ class Observed:
     """Documents (m, words) of unknown categories of one column from rows without targets, and how many rows (m,)."""
 
     documents: sparse.csr_array
-    symbols: list[Any] = field(default_factory=list)
+    categories: list[Any] = field(default_factory=list)
     rows: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
@@ -389,10 +389,10 @@ class Observed:
 
     def __add__(self, other: Unseen) -> Observed:
         """With the rows of further documents."""
-        position = {symbol: i for i, symbol in enumerate(self.symbols)}
-        for symbol in other.symbols:
-            position.setdefault(symbol, len(position))
-        at = np.array([position[symbol] for symbol in other.symbols], dtype=np.int64)
+        position = {category: i for i, category in enumerate(self.categories)}
+        for category in other.categories:
+            position.setdefault(category, len(position))
+        at = np.array([position[category] for category in other.categories], dtype=np.int64)
         size = len(position), self.documents.shape[1]
         pointer = self.documents.indptr
         pointer = np.append(pointer, np.full(len(position) + 1 - len(pointer), pointer[-1], dtype=pointer.dtype))
@@ -402,28 +402,28 @@ class Observed:
         rows[: len(self.rows)] += self.rows
         return Observed(sparse.csr_array(old + new), list(position), rows)
 
-    def positions(self, symbols: list[Any]) -> NDArray[np.int64]:
+    def positions(self, categories: list[Any]) -> NDArray[np.int64]:
         """Where categories are among these; -1: nowhere."""
-        position = {symbol: i for i, symbol in enumerate(self.symbols)}
-        return np.array([position.get(symbol, -1) for symbol in symbols], dtype=np.int64)
+        position = {category: i for i, category in enumerate(self.categories)}
+        return np.array([position.get(category, -1) for category in categories], dtype=np.int64)
 
     def placed(self, positions: NDArray[np.int64], n_words: int, keep: NDArray[np.bool_]) -> Observed:
         """By new numbers of the words (words,), of the categories to `keep`."""
         cells = self.documents[np.flatnonzero(keep)].tocoo()
         shape = int(keep.sum()), n_words
         documents = sparse.coo_array((cells.data, (cells.row, positions[cells.col])), shape=shape).tocsr()
-        symbols = [symbol for symbol, kept in zip(self.symbols, keep, strict=True) if kept]
-        return Observed(documents, symbols, self.rows[keep])
+        categories = [category for category, kept in zip(self.categories, keep, strict=True) if kept]
+        return Observed(documents, categories, self.rows[keep])
 
     def all(self) -> Unseen:
         """What was observed, as unknown categories."""
-        return Unseen(self.documents, self.symbols, self.rows)
+        return Unseen(self.documents, self.categories, self.rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"symbols": written_list(self.symbols)}
+        return self.__dict__ | {"symbols": written_list(self.categories)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, symbols=read_list(state["symbols"]))
+        self.__dict__.update(state, categories=read_list(state["symbols"]))
 
 
 @dataclass(frozen=True)
@@ -456,15 +456,15 @@ def unseen_rows(
     """
     rows = np.flatnonzero(codes == UNSEEN)
     unknown, which = np.unique(raw.codes[rows], return_inverse=True)  # -1, missing, is a category like another
-    symbols = [None if code < 0 else raw.symbols[code] for code in unknown.tolist()]
+    categories = [None if code < 0 else raw.categories[code] for code in unknown.tolist()]
     which = which.ravel()
     if context == "row":
-        symbols, which = [symbols[position] for position in which.tolist()], np.arange(len(rows))
-    seen_before = observed.positions(symbols)
+        categories, which = [categories[position] for position in which.tolist()], np.arange(len(rows))
+    seen_before = observed.positions(categories)
     before = sparse.vstack([observed.documents, sparse.csr_array((1, int(offsets[-1])))], format="csr")[seen_before]
     counts = np.append(observed.rows, 0.0)[seen_before]
     if context == "observed":
-        return UnseenRows(rows, which, Unseen(before, symbols, counts))
-    now = documents_of_rows([column[rows] for column in words], offsets, which, len(symbols))
-    counts = counts + np.bincount(which, minlength=len(symbols))
-    return UnseenRows(rows, which, Unseen(sparse.csr_array(before + now), symbols, counts, context == "row"))
+        return UnseenRows(rows, which, Unseen(before, categories, counts))
+    now = documents_of_rows([column[rows] for column in words], offsets, which, len(categories))
+    counts = counts + np.bincount(which, minlength=len(categories))
+    return UnseenRows(rows, which, Unseen(sparse.csr_array(before + now), categories, counts, context == "row"))

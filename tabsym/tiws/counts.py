@@ -53,8 +53,8 @@ class CategoryWords:
     def of(cls, name: str, raw: RawCodes, rows: NDArray[np.int64] | None = None) -> CategoryWords:
         """Those that occur in some rows, all if None, of a coded column."""
         codes = raw.codes if rows is None else raw.codes[rows]
-        symbols = raw.symbols if rows is None else raw.symbols[np.unique(codes[codes >= 0])]
-        return cls(_by_text(name, [*symbols.tolist(), *([None] if (codes < 0).any() else [])]))
+        categories = raw.categories if rows is None else raw.categories[np.unique(codes[codes >= 0])]
+        return cls(_by_text(name, [*categories.tolist(), *([None] if (codes < 0).any() else [])]))
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -66,13 +66,15 @@ class CategoryWords:
     def joined(self, other: CategoryWords) -> CategoryWords:
         """The words of both."""
         return CategoryWords(
-            _by_text(self.vocabulary.name, [*self.vocabulary.symbols.tolist(), *other.vocabulary.symbols.tolist()])
+            _by_text(
+                self.vocabulary.name, [*self.vocabulary.categories.tolist(), *other.vocabulary.categories.tolist()]
+            )
         )
 
     def positions_in(self, other: CategoryWords) -> NDArray[np.int64]:
         """Where the words are among those of the other, which has them all."""
-        position = {symbol: code for code, symbol in enumerate(other.vocabulary.symbols.tolist())}
-        return np.array([position[symbol] for symbol in self.vocabulary.symbols.tolist()], dtype=np.int64)
+        position = {category: code for code, category in enumerate(other.vocabulary.categories.tolist())}
+        return np.array([position[category] for category in self.vocabulary.categories.tolist()], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -135,9 +137,9 @@ def deciles(values: Floats, weight: Floats | None = None) -> Floats:
     return np.unique(values[order][np.searchsorted(reached, (DECILES - ROUNDING_OF_SHARES) * reached[-1])])
 
 
-def _by_text(name: str, symbols: list[Any]) -> Categories:
-    distinct = list(dict.fromkeys(symbols))
-    distinct.sort(key=lambda symbol: (symbol is None, str(symbol)))
+def _by_text(name: str, categories: list[Any]) -> Categories:
+    distinct = list(dict.fromkeys(categories))
+    distinct.sort(key=lambda category: (category is None, str(category)))
     return Categories(name, object_array(distinct))
 
 
@@ -226,8 +228,8 @@ class ContextCounting:
         """Words made from this table; `target`: (n, q) and whether it holds classes; `whole`: no piece follows."""
         refuse_strange(self.numeric, table.names)
         keep = counted_rows(weight)
-        symbolic = {c.name for c in table.columns if c.kind is not Kind.NUMERIC or (whole and c.is_empty)}
-        words = self._words(table, symbolic.union(encoded), target, weight, keep)
+        categorical = {c.name for c in table.columns if c.kind is not Kind.NUMERIC or (whole and c.is_empty)}
+        words = self._words(table, categorical.union(encoded), target, weight, keep)
         return self.count(table, words, encoded, target[0], weight)
 
     def count(
@@ -262,8 +264,8 @@ class ContextCounting:
         self, table: Table, names: set[str], target: tuple[Floats, bool], weight: Floats | None, keep: Any
     ) -> tuple[Words, ...]:
         """`names`: of the columns whose values are words as they are."""
-        symbolic = [c for c in table.columns if c.name in names]
-        raws = dict(zip([c.name for c in symbolic], encode_columns(symbolic, self.n_jobs), strict=True))
+        categorical = [c for c in table.columns if c.name in names]
+        raws = dict(zip([c.name for c in categorical], encode_columns(categorical, self.n_jobs), strict=True))
         cut_by = None
 
         def words_of(column: Column) -> Words:

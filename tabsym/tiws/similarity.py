@@ -48,23 +48,23 @@ class NameReader:
     vectorizer: TfidfVectorizer
 
     @classmethod
-    def fit(cls, symbols: Sequence[Any]) -> NameReader:
+    def fit(cls, categories: Sequence[Any]) -> NameReader:
         """The reader of the names of these categories."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         reader = TfidfVectorizer(analyzer="char", ngram_range=(2, 4))
-        texts = [_text(symbol) for symbol in symbols]
+        texts = [_text(category) for category in categories]
         if not any(text.strip() for text in texts):  # of blanks there are no pieces, which scikit-learn refuses
             texts = [_text("\0")]
         return cls(reader.fit(texts))
 
-    def __call__(self, symbols: Sequence[Any]) -> Names:
-        return Names(sparse.csr_array(self.vectorizer.transform([_text(symbol) for symbol in symbols])))
+    def __call__(self, categories: Sequence[Any]) -> Names:
+        return Names(sparse.csr_array(self.vectorizer.transform([_text(category) for category in categories])))
 
 
-def _text(symbol: Any) -> str:
+def _text(category: Any) -> str:
     """A category as text with its ends marked, so that no name is too short for a piece."""
-    return f" {'' if symbol is None else symbol} "
+    return f" {'' if category is None else category} "
 
 
 KAPPA = 1.0

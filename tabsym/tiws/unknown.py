@@ -74,9 +74,9 @@ class Sums:
         rows[positions], sums[positions], squares[positions] = self.rows, self.sums, self.squares
         return Sums(rows, sums, squares, self.origin)
 
-    def of(self, symbols: NDArray[np.integer]) -> Sums:
+    def of(self, categories: NDArray[np.integer]) -> Sums:
         """Those of some categories."""
-        return Sums(self.rows[symbols], self.sums[symbols], self.squares[symbols], self.origin)
+        return Sums(self.rows[categories], self.sums[categories], self.squares[categories], self.origin)
 
     @property
     def means(self) -> Floats:

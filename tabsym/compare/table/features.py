@@ -188,7 +188,7 @@ def _note_of_dates(name: str, series: pd.Series, kind: str, moments: pd.Series, 
 def _kind_of(series: pd.Series, kind: Kind, as_categories: bool, dayfirst: bool | None) -> str:
     if as_categories:
         return "categories"
-    if kind is Kind.SYMBOLIC:
+    if kind is Kind.CATEGORICAL:
         if _holds(series, bool, np.bool_) and not series.isna().any():
             return "boolean"
         if _holds(series, *_NUMBERS):
@@ -196,7 +196,7 @@ def _kind_of(series: pd.Series, kind: Kind, as_categories: bool, dayfirst: bool 
     date = format_of(series, dayfirst)
     if date is not None:
         return date
-    if kind is Kind.SYMBOLIC:
+    if kind is Kind.CATEGORICAL:
         return "categories"
     return "boolean" if kind is Kind.BOOLEAN and not series.isna().any() else "number"
 

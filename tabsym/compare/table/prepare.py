@@ -22,7 +22,7 @@ from tabsym.compare.table.features import Features, far_dates, hints, is_number,
 from tabsym.compare.table.files import ReadOptions, Source, Whole, read_some
 from tabsym.compare.table.retyping import Retyping, retype
 from tabsym.compare.text import listed, perhaps
-from tabsym.design.sources import Symbols
+from tabsym.design.sources import CategoricalSource
 from tabsym.frame import MAX_CLASSES, check_regression_target, kind_of_whole_numbers
 from tabsym.frame.meaning import format_of, moments_of
 from tabsym.messages import check_option, plural
@@ -463,7 +463,7 @@ def _types_of_wide(wide: Any) -> dict[str, str]:
         for name in wide.model_.spec.number_columns
     }
     for source in wide.model_.spec.sources:
-        kind = _type_of(source.vocabulary.symbols) if isinstance(source, Symbols) else None
+        kind = _type_of(source.vocabulary.categories) if isinstance(source, CategoricalSource) else None
         if kind is not None:
             types |= dict.fromkeys(source.columns, kind)
     return types
@@ -475,17 +475,17 @@ def _types_of_encoder(encoder: Any) -> dict[str, str]:
     for name, state in states.items() if isinstance(states, Mapping) else ():
         vocabulary = getattr(state, "vocabulary", None)
         if vocabulary is not None:
-            types[name] = _type_of(vocabulary.symbols) or "number"
+            types[name] = _type_of(vocabulary.categories) or "number"
         else:
             measure = str(getattr(getattr(state, "fitted", None), "measure", "numbers"))
             types[name] = next((kind for kind in ("date", "duration") if kind in measure), "number")
     return types
 
 
-def _type_of(symbols: NDArray[Any]) -> str | None:
+def _type_of(categories: NDArray[Any]) -> str | None:
     """The type of the first category that is not missing; None where there is none."""
     kinds = {datetime.datetime: "date", datetime.date: "day", datetime.timedelta: "duration", str: "text"}
-    first = next((symbol for symbol in symbols if symbol is not None), None)
+    first = next((category for category in categories if category is not None), None)
     if first is None:
         return None
     return next((kind for type_, kind in kinds.items() if isinstance(first, type_)), "number")
