@@ -226,14 +226,14 @@ def own_temporary_folder(name: str) -> str | None:
         path = parent / (name if user is None else f"{name}-{user}")
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        above, own = parent.stat(), path.lstat()
+        above, folder = parent.stat(), path.lstat()
     except OSError:
         return None
     if user is not None:
         swappable = above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX
-        if swappable or above.st_uid not in (0, user) or own.st_uid != user or own.st_mode & 0o077:
+        if swappable or above.st_uid not in (0, user) or folder.st_uid != user or folder.st_mode & 0o077:
             return None
-    return str(path) if stat.S_ISDIR(own.st_mode) and os.access(path, os.W_OK) else None
+    return str(path) if stat.S_ISDIR(folder.st_mode) and os.access(path, os.W_OK) else None
 
 
 # -- intrinsics ---------------------------------------------------------------------------------
@@ -330,8 +330,8 @@ class _Row:
     def load(self) -> list[Any]:
         """The vectors of the row."""
         loaded = [self.builder.load(position) for position in self.positions]
-        for one in loaded:
-            one.align = 8
+        for vector in loaded:
+            vector.align = 8
         return loaded
 
     def store(self, vectors: list[Any]) -> None:
@@ -346,12 +346,12 @@ class _Row:
     def total(self, vectors: list[Any]) -> Any:
         """The sum of all numbers."""
         by_length: dict[int, Any] = {}
-        for one in vectors:
-            length = _length(one)
-            by_length[length] = self.builder.fadd(by_length[length], one) if length in by_length else one
+        for vector in vectors:
+            length = _length(vector)
+            by_length[length] = self.builder.fadd(by_length[length], vector) if length in by_length else vector
         numbers = [
-            self.builder.extract_element(one, _whole(at)) if length > 1 else one
-            for length, one in by_length.items()
+            self.builder.extract_element(vector, _whole(at)) if length > 1 else vector
+            for length, vector in by_length.items()
             for at in range(length)
         ]
         return reduce(self.builder.fadd, numbers)
@@ -360,8 +360,10 @@ class _Row:
         """A number in all places of a vector."""
         if not isinstance(kind, ir.VectorType):
             return number
-        one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), number, _whole(0))
-        return self.builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_INT, kind.count), [0] * kind.count))
+        vector = self.builder.insert_element(ir.Constant(kind, ir.Undefined), number, _whole(0))
+        return self.builder.shuffle_vector(
+            vector, vector, ir.Constant(ir.VectorType(_INT, kind.count), [0] * kind.count)
+        )
 
 
 _INT = ir.IntType(32)
@@ -384,20 +386,20 @@ def move_and_sum_row(
     The row `at` of `sums` is what it is added to. All three are matrices of doubles without gaps, with `width` columns,
     a number that is known when the kernel is compiled; numba refuses others.
     """
-    if not all(one.layout == "C" and one.dtype == types.float64 for one in (values, factors, sums)):
+    if not all(array.layout == "C" and array.dtype == types.float64 for array in (values, factors, sums)):
         return None
     n_columns = width.literal_value
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kinds = signature.args
-        own = _Row(context, builder, kinds[1], arguments[1], arguments[2], n_columns)
+        values_row = _Row(context, builder, kinds[1], arguments[1], arguments[2], n_columns)
         by = _Row(context, builder, kinds[3], arguments[3], arguments[4], n_columns)
         to = _Row(context, builder, kinds[6], arguments[6], arguments[7], n_columns)
-        moved = [builder.fmul(one, other) for one, other in zip(own.load(), by.load(), strict=True)]
-        scaled = own.times(moved, builder.fdiv(ir.Constant(ir.DoubleType(), 1.0), own.total(moved)))
-        own.store(scaled)
-        more = own.times(scaled, arguments[5])
-        to.store([builder.fadd(one, other) for one, other in zip(to.load(), more, strict=True)])
+        moved = [builder.fmul(value, factor) for value, factor in zip(values_row.load(), by.load(), strict=True)]
+        scaled = values_row.times(moved, builder.fdiv(ir.Constant(ir.DoubleType(), 1.0), values_row.total(moved)))
+        values_row.store(scaled)
+        more = values_row.times(scaled, arguments[5])
+        to.store([builder.fadd(value, addend) for value, addend in zip(to.load(), more, strict=True)])
         return context.get_dummy_value()
 
     index = types.uintp
@@ -462,10 +464,10 @@ def by_parts(work: Callable[[int, slice], Result], n_rows: int) -> list[Result]:
     """The results of `work`, given the number and the rows of a part, for each of `parts_of`, in their order."""
     parts, pool = parts_of(n_rows), _THREADS.get()
     if pool is None or len(parts) == 1:
-        return [work(number, own) for number, own in enumerate(parts)]
-    running = [pool.submit(work, number, own) for number, own in enumerate(parts)]
+        return [work(number, rows) for number, rows in enumerate(parts)]
+    running = [pool.submit(work, number, rows) for number, rows in enumerate(parts)]
     try:
-        return [one.result() for one in running]
+        return [future.result() for future in running]
     except BaseException:  # such as Ctrl-C: none may write to arrays that are in use again
         wait(running)
         raise
@@ -475,13 +477,13 @@ def by_rows(work: Callable[[NDArray[Any]], NDArray[Any]], rows: NDArray[Any]) ->
     """What `work` makes of rows (n,), a number for each, made by parts."""
     if len(parts_of(len(rows))) == 1:
         return work(rows)
-    found = np.empty(len(rows), dtype=work(rows[:0]).dtype)
+    result = np.empty(len(rows), dtype=work(rows[:0]).dtype)
 
-    def fill_part(number: int, own: slice) -> None:
-        found[own] = work(rows[own])
+    def fill_part(number: int, part: slice) -> None:
+        result[part] = work(rows[part])
 
     by_parts(fill_part, len(rows))
-    return found
+    return result
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def check_declared_options(estimator: Any) -> None:
         check_option(name, getattr(estimator, name), allowed)
 
 
-def check_option(name: str, value: Value, allowed: Iterable[Any], *others: str) -> Value:
+def check_option(name: str, value: Value, allowed: Iterable[Any], *alternatives: str) -> Value:
     """The value of an option, or a `ValueError` with the name, the value and those that are allowed.
 
     Parameters
@@ -97,7 +97,7 @@ def check_option(name: str, value: Value, allowed: Iterable[Any], *others: str) 
     name : str
     value : object
     allowed : iterable of str, bool, None, Number or Instance
-    others : str
+    alternatives : str
         What else may be given, in words; the caller has found that the value is none of it.
 
     Raises
@@ -106,27 +106,29 @@ def check_option(name: str, value: Value, allowed: Iterable[Any], *others: str) 
         Such as "output='csv' is not known; use 'category' or 'text'."
     """
     allowed = tuple(allowed)
-    if any(_allows(one, value) for one in allowed):
+    if any(_allows(possible, value) for possible in allowed):
         return value
-    words = [str(one) if isinstance(one, (Number, Instance)) else repr(one) for one in allowed] + list(others)
-    is_word = any(isinstance(one, str) for one in allowed) and (
-        isinstance(value, str) or all(one is None or isinstance(one, str) for one in allowed)
+    words = [
+        str(possible) if isinstance(possible, (Number, Instance)) else repr(possible) for possible in allowed
+    ] + list(alternatives)
+    is_word = any(isinstance(possible, str) for possible in allowed) and (
+        isinstance(value, str) or all(possible is None or isinstance(possible, str) for possible in allowed)
     )
     listed = " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
     raise ValueError(f"{name}={value!r} is not {'known' if is_word else 'possible'}; use {listed}.")
 
 
-def _allows(one: Any, value: Any) -> bool:
-    if isinstance(one, (Number, Instance)):
-        return one.allows(value)
-    if isinstance(one, bool):
-        return isinstance(value, (bool, np.bool_)) and bool(value) is one
-    return value is one if one is None else isinstance(value, str) and value == one
+def _allows(possible: Any, value: Any) -> bool:
+    if isinstance(possible, (Number, Instance)):
+        return possible.allows(value)
+    if isinstance(possible, bool):
+        return isinstance(value, (bool, np.bool_)) and bool(value) is possible
+    return value is possible if possible is None else isinstance(value, str) and value == possible
 
 
-def plural(n: int, one: str, several: str = "") -> str:
+def plural(n: int, singular: str, several: str = "") -> str:
     """A count with its noun: "1 row", "2,000 rows"; a plural of another form is given, such as "categories"."""
-    return f"{n:,} {one if n == 1 else several or one + 's'}"
+    return f"{n:,} {singular if n == 1 else several or singular + 's'}"
 
 
 # -- warnings and progress -------------------------------------------------------------------------

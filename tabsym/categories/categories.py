@@ -155,10 +155,10 @@ class Categories:
 
     def _refuse_other_family(self, categories: NDArray[Any]) -> None:
         """Text where fit saw numbers would be silently unseen, all of it: refuse."""
-        here, there = _family(categories), self._family
-        if here and there and here != there:
+        family, fitted_family = _family(categories), self._family
+        if family and fitted_family and family != fitted_family:
             raise TypeError(
-                f"Column {self.name!r} held {there} in fit and holds {here} now (such as {categories[0]!r}); "
+                f"Column {self.name!r} held {fitted_family} in fit and holds {family} now (such as {categories[0]!r}); "
                 "convert it to the type it had."
             )
 

@@ -156,8 +156,8 @@ def _holds_far_dates(series: Any) -> bool:
     units = {"ms": 10**3, "us": 10**6, "ns": 10**9}
     a_day = 86_400 * units[series.dtype.time_unit] if isinstance(series.dtype, pl.Datetime) else 1
     epoch = date(1970, 1, 1).toordinal()
-    least, most = ((day.toordinal() - epoch) * a_day for day in (date.min, date.max))
-    return not least <= first <= series.to_physical().max() < most + a_day
+    least, last = ((day.toordinal() - epoch) * a_day for day in (date.min, date.max))
+    return not least <= first <= series.to_physical().max() < last + a_day
 
 
 def _is_enum(series: Any) -> bool:
@@ -197,16 +197,20 @@ def _encode_arrow(arrow: Any, name: str) -> RawCodes:
     import pyarrow as pa  # the caller holds an Arrow array, so it is there
 
     if pa.types.is_dictionary(arrow.type):
-        array, held = _one_array(arrow), []
+        array, dictionaries = _one_array(arrow), []
 
         def categories_at(used: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
             whole = array.dictionary
-            held.append(whole if len(used) == len(whole) else whole.take(pa.array(used, pa.int64())))
-            return _plain_of_arrow(held[0])
+            dictionaries.append(whole if len(used) == len(whole) else whole.take(pa.array(used, pa.int64())))
+            return _plain_of_arrow(dictionaries[0])
 
         codes, categories = renumber_used(_indices(array), categories_at)
         # Arrow does not promise that those of a dictionary are distinct, and that none is missing
-        may_repeat = held[0].null_count or pa.types.is_floating(held[0].type) or len(held[0].unique()) < len(held[0])
+        may_repeat = (
+            dictionaries[0].null_count
+            or pa.types.is_floating(dictionaries[0].type)
+            or len(dictionaries[0].unique()) < len(dictionaries[0])
+        )
         if not may_repeat:
             return RawCodes(codes, categories)
         arrow = array.cast(array.type.value_type)
@@ -258,10 +262,10 @@ def renumber_used(codes: Codes, categories_at: CategoriesAt) -> tuple[Codes, NDA
     categories : (used,)
     """
     if len(codes) <= FEW:
-        few = codes.tolist()
-        occurring = sorted({code for code in few if code >= 0})
+        code_list = codes.tolist()
+        occurring = sorted({code for code in code_list if code >= 0})
         number = {code: position for position, code in enumerate(occurring)}
-        return np.array([number.get(code, -1) for code in few], dtype=np.int32), categories_at(occurring)
+        return np.array([number.get(code, -1) for code in code_list], dtype=np.int32), categories_at(occurring)
     size = int(codes.max()) + 1
     if size > _SPARSE * len(codes):
         position, used = pd.factorize(codes)

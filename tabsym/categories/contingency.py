@@ -147,9 +147,9 @@ class CodedValues:
             codes, target = codes[rows], target[rows]
             weight = None if weight is None else weight[rows]
         values, counts = self.values, _cells(codes, target, exact_weights(weight), len(self.values), len(targets))
-        held = np.bincount(codes, minlength=len(values)) > 0
-        if not held.all():
-            values, counts = values[held], counts[held]
+        is_present = np.bincount(codes, minlength=len(values)) > 0
+        if not is_present.all():
+            values, counts = values[is_present], counts[is_present]
         return Contingency(
             values, values if self.is_numeric else None, targets, counts, measure=self.measure
         ).sketched()
@@ -199,7 +199,7 @@ def merge_tables(a: Contingency, b: Contingency) -> Contingency:
         values[:] = uniques
         values = values[_by_text(values)]
         index = {value: i for i, value in enumerate(values.tolist())}
-        rows = [np.array([index[v] for v in one.values.tolist()], dtype=np.int64) for one in (a, b)]
+        rows = [np.array([index[v] for v in table.values.tolist()], dtype=np.int64) for table in (a, b)]
         lows = None
     else:
         highs, all_lows = np.concatenate([a.values, b.values]), np.concatenate([a.lows, b.lows])
@@ -212,8 +212,8 @@ def merge_tables(a: Contingency, b: Contingency) -> Contingency:
         values, lows = highs[order][first], all_lows[order][first]
         rows = [label[: len(a.values)], label[len(a.values) :]]
     counts = sum(
-        _regrouped(one.counts, row, np.searchsorted(targets, one.targets), len(values), len(targets))
-        for one, row in zip((a, b), rows, strict=True)
+        _regrouped(table.counts, row, np.searchsorted(targets, table.targets), len(values), len(targets))
+        for table, row in zip((a, b), rows, strict=True)
     )
     measure = b.measure if a.is_missing_only else a.measure
     return Contingency(values, lows, targets, counts, a.error + b.error, measure).sketched()
@@ -302,12 +302,12 @@ class PairCounts:
         """
         parts = []
         n = self.sizes[column] if categories is None else len(categories)
-        for other, size in enumerate(self.sizes):
-            if (column, other) in self.blocks:
-                block = self.blocks[column, other]
+        for word_column, size in enumerate(self.sizes):
+            if (column, word_column) in self.blocks:
+                block = self.blocks[column, word_column]
                 parts.append(block if categories is None else block[categories])
-            elif (other, column) in self.blocks:
-                block = self.blocks[other, column]
+            elif (word_column, column) in self.blocks:
+                block = self.blocks[word_column, column]
                 parts.append((block if categories is None else block[:, categories]).T.tocsr())
             else:
                 parts.append(sparse.csr_array((n, size)))
@@ -316,11 +316,11 @@ class PairCounts:
     def totals(self, column: int) -> Floats:
         """Counts (words of all columns,) in the rows that have a category of this column; its own words' are 0."""
         parts = []
-        for other, size in enumerate(self.sizes):
-            if (column, other) in self.blocks:
-                parts.append(np.asarray(self.blocks[column, other].sum(axis=0)).ravel())
-            elif (other, column) in self.blocks:
-                parts.append(np.asarray(self.blocks[other, column].sum(axis=1)).ravel())
+        for word_column, size in enumerate(self.sizes):
+            if (column, word_column) in self.blocks:
+                parts.append(np.asarray(self.blocks[column, word_column].sum(axis=0)).ravel())
+            elif (word_column, column) in self.blocks:
+                parts.append(np.asarray(self.blocks[word_column, column].sum(axis=1)).ravel())
             else:
                 parts.append(np.zeros(size))
         return np.concatenate(parts).astype(np.float64)
@@ -397,5 +397,5 @@ def _block(
     starts = _ends(left, n_left)[1]
     each = weight.astype(weights.dtype)
     count_row_pairs(order, ends, left, each, starts, starts.copy(), rights, weights, pointer)
-    held = int(pointer[-1])
-    return sparse.csr_array((weights[:held].copy(), rights[:held].copy(), pointer), shape=(n_left, n_right))
+    n_cells = int(pointer[-1])
+    return sparse.csr_array((weights[:n_cells].copy(), rights[:n_cells].copy(), pointer), shape=(n_left, n_right))

@@ -201,7 +201,7 @@ def count_row_pairs(order, ends, left, weight, starts, cursors, rights, weights,
         Columns and entries of the matrix afterwards; the first ``pointer[-1]`` count.
     pointer : (n_left + 1,)
     """
-    many = len(weight) > 1
+    is_by_row = len(weight) > 1
     at = 0
     for right in range(len(ends)):
         for position in range(at, ends[right]):
@@ -210,7 +210,7 @@ def count_row_pairs(order, ends, left, weight, starts, cursors, rights, weights,
             if code >= 0:
                 to = cursors[code]
                 rights[to] = right
-                weights[to] = weight[row] if many else weight[0]
+                weights[to] = weight[row] if is_by_row else weight[0]
                 cursors[code] = to + 1
         at = ends[right]
     written = 0

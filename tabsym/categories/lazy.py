@@ -45,10 +45,10 @@ def by_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats, values: list[lis
     """
     dtype, column = frame.collect_schema()[name], nw.col(name)
     if dtype.is_numeric():
-        column, own = column.cast(nw.Float64), [nw.lit(bound) for bound in bounds.tolist()]
+        column, limits = column.cast(nw.Float64), [nw.lit(bound) for bound in bounds.tolist()]
     else:
-        own = [_moment(bound, dtype, frame.implementation) for bound in bounds.tolist()]
-    return [pick_bin(column, own, one) for one in values]
+        limits = [_moment(bound, dtype, frame.implementation) for bound in bounds.tolist()]
+    return [pick_bin(column, limits, bin_values) for bin_values in values]
 
 
 def number_of_bin(frame: nw.LazyFrame[Any], name: str, bounds: Floats) -> nw.Expr:
@@ -153,34 +153,34 @@ class LazyRows:
     caller: str
     cells: dict[str, int] = field(default_factory=dict)
 
-    def groups(self, keys: Sequence[nw.Expr], *, spread: str | None = None, **sums: nw.Expr) -> nw.DataFrame[Any]:
+    def groups(self, keys: Sequence[nw.Expr], *, range_of: str | None = None, **sums: nw.Expr) -> nw.DataFrame[Any]:
         """Collected groups: their keys `k0`, `k1`, ...; `n` rows, or weight; sums by name, times weights.
 
-        `spread`: a column whose least and greatest values, `low` and `high`, are wanted.
+        `range_of`: a column whose least and greatest values, `low` and `high`, are wanted.
         """
         weight = None if self.weight is None else nw.col(self.weight).cast(nw.Float64)
         columns = [key.alias(f"k{position}") for position, key in enumerate(keys)]
-        columns += [(one if weight is None else one * weight).alias(name) for name, one in sums.items()]
+        columns += [(expr if weight is None else expr * weight).alias(name) for name, expr in sums.items()]
         wanted = [nw.len().alias("n") if weight is None else nw.col("w").sum().alias("n")]
         wanted += [nw.col(name).sum().alias(name) for name in sums]
         if weight is not None:
             columns.append(weight.alias("w"))
-        if spread is not None:
-            columns += [nw.col(spread).alias("low"), nw.col(spread).alias("high")]
+        if range_of is not None:
+            columns += [nw.col(range_of).alias("low"), nw.col(range_of).alias("high")]
             wanted += [nw.col("low").min(), nw.col("high").max()]
         names = [f"k{position}" for position in range(len(keys))]
         return collected(self.frame.select(*columns).group_by(names).agg(*wanted))
 
     def total(self, **sums: nw.Expr) -> dict[str, float]:
         """Numbers over all rows, as the engine aggregates them."""
-        found = collected(self.frame.select(*(one.alias(name) for name, one in sums.items()))).rows(named=True)[0]
-        return {name: float(value or 0) for name, value in found.items()}
+        totals = collected(self.frame.select(*(expr.alias(name) for name, expr in sums.items()))).rows(named=True)[0]
+        return {name: float(value or 0) for name, value in totals.items()}
 
     def warn_of_light_weights(self, taker: str, effect: str) -> None:
         """As the function of this name."""
         if self.weight is not None:
-            found = self.total(n=nw.len(), weight=nw.col(self.weight).cast(nw.Float64).sum())
-            warn_of_light_total(int(found["n"]), found["weight"], taker, effect)
+            totals = self.total(n=nw.len(), weight=nw.col(self.weight).cast(nw.Float64).sum())
+            warn_of_light_total(int(totals["n"]), totals["weight"], taker, effect)
 
     def read(self, groups: nw.DataFrame[Any], key: str, name: str) -> Column:
         """A key of collected groups as the column of that name."""
@@ -246,17 +246,17 @@ class LazyRows:
             for position, least in enumerate(wanted)
         ]
         try:
-            found = collected(rows.frame.select(number, reached.alias(_CELL)).select(*asked))
+            result = collected(rows.frame.select(number, reached.alias(_CELL)).select(*asked))
         except NotImplementedError as error:
             self._refuse_quantiles(name, error)
-        return np.array([self.read(found, one, name).values[0] for one in found.columns])
+        return np.array([self.read(result, column, name).values[0] for column in result.columns])
 
     def mean(self, name: str) -> float:
         """Of a column of numbers, by the weights."""
         value = nw.col(name).cast(nw.Float64)
         weight = nw.lit(1.0) if self.weight is None else nw.col(self.weight).cast(nw.Float64)
-        found = self.total(sum=(value * weight).sum(), n=nw.len() if self.weight is None else weight.sum())
-        return found["sum"] / found["n"]
+        totals = self.total(sum=(value * weight).sum(), n=nw.len() if self.weight is None else weight.sum())
+        return totals["sum"] / totals["n"]
 
     def has_missing(self, name: str) -> bool:
         return bool(self.absent(name).total(n=nw.len())["n"])
@@ -266,7 +266,7 @@ class LazyRows:
         if self.n_distinct(name) <= MAX_VALUES:
             return None
         rows, cell = self.in_cells(name, MAX_VALUES)
-        groups = rows.groups([nw.col(cell), target.key], spread=name)
+        groups = rows.groups([nw.col(cell), target.key], range_of=name)
         cells, codes = np.unique(groups["k0"].to_numpy(), return_inverse=True)
         low, high = self.read(groups, "low", name), self.read(groups, "high", name)
         lows, highs = np.full(len(cells), np.inf), np.full(len(cells), -np.inf)
@@ -361,14 +361,14 @@ def lazy_rows(X: Any, y: Any, sample_weight: Any, caller: str, *, supervised: bo
 def with_finite_numbers(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """The same rows, infinite numbers as the largest finite ones of their type."""
     schema = frame.collect_schema()
-    most = {
+    bounds = {
         name: float(np.finfo(np.float32 if dtype == nw.Float32 else np.float64).max)
         for name, dtype in schema.items()
         if dtype.is_float()
     }
-    if not most:
+    if not bounds:
         return frame
-    clipped = {name: nw.col(name).clip(-bound, bound) for name, bound in most.items()}
+    clipped = {name: nw.col(name).clip(-bound, bound) for name, bound in bounds.items()}
     return frame.with_columns(  # narwhals before 2.26 clips DuckDB's missing numbers to a bound
         *(nw.when(~nw.col(name).is_null()).then(clip).alias(name) for name, clip in clipped.items())
     )
@@ -389,8 +389,8 @@ def _missing_in(frame: nw.LazyFrame[Any], names: list[str]) -> dict[str, int]:
     if not names:
         return {}
     counts = [is_missing(frame, name).cast(nw.Int64).sum().alias(f"m{position}") for position, name in enumerate(names)]
-    found = collected(frame.select(*counts)).rows()[0]
-    return {name: int(number or 0) for name, number in zip(names, found, strict=True)}
+    totals = collected(frame.select(*counts)).rows()[0]
+    return {name: int(number or 0) for name, number in zip(names, totals, strict=True)}
 
 
 def _weighted(frame: nw.LazyFrame[Any], name: str, n_missing: int) -> nw.LazyFrame[Any]:

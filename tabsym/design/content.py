@@ -45,12 +45,12 @@ def keys_of_source(sources: Sequence[Source], index: int, columns: Sequence[str]
     if not isinstance(source, Crossing):
         return np.arange(len(source), dtype=np.uint64)
 
-    def own(part: int, names: Sequence[str]) -> Keys:
+    def keys_of_part(part: int, names: Sequence[str]) -> Keys:
         keys = keys_of_source(sources, part, names)
         return keys if isinstance(sources[part], Crossing) else _salted(f"of {names[0]}", keys)
 
     left, right = source.interaction.pairs()
-    return np.asarray(own(source.left, columns[:-1])[left] + own(source.right, columns[-1:])[right])
+    return np.asarray(keys_of_part(source.left, columns[:-1])[left] + keys_of_part(source.right, columns[-1:])[right])
 
 
 SAME_NUMBER = 1e-12
@@ -91,7 +91,7 @@ def content_of(n_rows: int, coded: Iterable[Coded], numbers: Iterable[tuple[str,
     content = np.zeros(n_rows, dtype=np.uint64)
     for name, codes, keys in coded:
         table = _salted(f"codes {name}", np.append(keys, np.uint64(len(keys))))
-        by_parts(lambda _, own: np.add(content[own], table[codes[own]], out=content[own]), n_rows)  # noqa: B023
+        by_parts(lambda _, rows: np.add(content[rows], table[codes[rows]], out=content[rows]), n_rows)  # noqa: B023
     for name, values in numbers:
         ranks, size = ranks_of(values)
         content += _salted(f"number {name}", np.arange(size, dtype=np.uint64))[ranks]
@@ -125,8 +125,8 @@ def content_of_rows(
     if len(weight) and weight.min() < weight.max():
         more.append(("weight", weight))
     if len(offset):
-        more += [(f"offset {k}", own) for k, own in enumerate(offset.reshape(len(y), -1).T)]
-    return content_of(len(y), coded, [*((f"column {name}", own) for name, own in numbers), *more])
+        more += [(f"offset {k}", values) for k, values in enumerate(offset.reshape(len(y), -1).T)]
+    return content_of(len(y), coded, [*((f"column {name}", values) for name, values in numbers), *more])
 
 
 MANY_COPIES = 32
@@ -155,14 +155,14 @@ class ShuffledRows:
     @classmethod
     def of(cls, content: Keys, copies: Counts | None, rng: np.random.RandomState) -> ShuffledRows:
         """All rows, whose content and copies (n,) are given."""
-        content = _drawn(content, rng)
+        content = _random_keys(content, rng)
         order = np.argsort(content)
         return cls(order, content[order], None if copies is None else copies[order])
 
     @classmethod
-    def sampled(cls, content: Keys, copies: Counts | None, most: int, rng: np.random.RandomState) -> ShuffledRows:
-        """About `most` copies of all rows, in the order of the rows."""
-        return cls(np.arange(len(content)), _drawn(content, rng), copies).thin(most, rng)
+    def sampled(cls, content: Keys, copies: Counts | None, max_copies: int, rng: np.random.RandomState) -> ShuffledRows:
+        """About `max_copies` copies of all rows, in the order of the rows."""
+        return cls(np.arange(len(content)), _random_keys(content, rng), copies).thin(max_copies, rng)
 
     @property
     def n_rows(self) -> int:
@@ -179,17 +179,19 @@ class ShuffledRows:
         """Whether each row (m,) is the first of its content."""
         return np.append(True, self.content[1:] != self.content[:-1])[: len(self.rows)]
 
-    def thin(self, most: int, rng: np.random.RandomState) -> ShuffledRows:
-        """About `most` copies, at random."""
+    def thin(self, max_copies: int, rng: np.random.RandomState) -> ShuffledRows:
+        """About `max_copies` copies, at random."""
         n_rows = self.n_rows
-        if n_rows <= most:
+        if n_rows <= max_copies:
             return self
         copies = _Copies(self, rng)
-        drawn = rng.binomial(copies.many, most / n_rows)
-        n_kept = min(max(most - int(drawn.sum()), 0), len(copies.keys))
-        kept = np.argpartition(copies.keys, n_kept - 1)[:n_kept] if n_kept else np.zeros(0, dtype=np.intp)
-        found = copies.counts(kept) + copies.overlap(np.zeros_like(drawn), drawn)
-        return self.take(found > 0, None if self.copies is None else found[found > 0])
+        n_sampled = rng.binomial(copies.large_counts, max_copies / n_rows)
+        n_retained = min(max(max_copies - int(n_sampled.sum()), 0), len(copies.keys))
+        retained = (
+            np.argpartition(copies.keys, n_retained - 1)[:n_retained] if n_retained else np.zeros(0, dtype=np.intp)
+        )
+        counts = copies.counts(retained) + copies.overlap(np.zeros_like(n_sampled), n_sampled)
+        return self.take(counts > 0, None if self.copies is None else counts[counts > 0])
 
     def deal(
         self, n_parts: int, rng: np.random.RandomState, stratum: NDArray[np.signedinteger[Any]] | None = None
@@ -203,11 +205,11 @@ class ShuffledRows:
         if stratum is not None:
             order = order[np.argsort(stratum[copies.row[order]], kind="stable")]
         shares = np.empty((n_parts, len(self.rows)), dtype=np.int64)
-        ends = np.zeros(len(copies.many), dtype=np.int64)
-        for own in range(n_parts):
+        ends = np.zeros(len(copies.large_counts), dtype=np.int64)
+        for number in range(n_parts):
             starts = ends
-            ends = starts + rng.binomial(copies.many - starts, 1.0 / (n_parts - own))
-            shares[own] = copies.counts(order[own::n_parts]) + copies.overlap(starts, ends)
+            ends = starts + rng.binomial(copies.large_counts - starts, 1.0 / (n_parts - number))
+            shares[number] = copies.counts(order[number::n_parts]) + copies.overlap(starts, ends)
         at, part = np.nonzero(shares.T)
         return self.take(at, None if self.copies is None else shares[part, at]), part.astype(np.int8)
 
@@ -217,16 +219,16 @@ class ShuffledRows:
         return self.take(order), part[order]
 
 
-def _drawn(content: Keys, rng: np.random.RandomState, number: Counts | None = None) -> Keys:
+def _random_keys(content: Keys, rng: np.random.RandomState, number: Counts | None = None) -> Keys:
     """Random numbers for rows (n,), the same for the same content and number (n,) of the copy."""
-    salt, drawn = np.uint64(rng.randint(2**31)), np.empty(len(content), dtype=np.uint64)
+    salt, random_keys = np.uint64(rng.randint(2**31)), np.empty(len(content), dtype=np.uint64)
 
-    def draw_part(part: int, own: slice) -> None:
-        of_copies = 0 if number is None else (number[own].view(np.uint64) + np.uint64(1)) * _ODD
-        drawn[own] = mixed((content[own] + of_copies) ^ salt)
+    def draw_part(part: int, rows: slice) -> None:
+        of_copies = 0 if number is None else (number[rows].view(np.uint64) + np.uint64(1)) * _ODD
+        random_keys[rows] = mixed((content[rows] + of_copies) ^ salt)
 
     by_parts(draw_part, len(content))
-    return drawn
+    return random_keys
 
 
 class _Copies:
@@ -239,7 +241,7 @@ class _Copies:
         if len(parts_of(n)) > 1:
             ordered.sort(kind="stable")  # which merges sorted parts
         repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-        self._before, self.many = np.zeros(n, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self._before, self.large_counts = np.zeros(n, dtype=np.int64), np.zeros(0, dtype=np.int64)
         self._number: NDArray[np.int64] | None = None
         if len(repeated) or self._copies is not None:
             self._find_many(content, repeated)
@@ -247,11 +249,13 @@ class _Copies:
             self.row, number = np.arange(n), self._before
         else:
             copies = np.ones(n, dtype=np.int64) if self._copies is None else self._copies
-            few = copies if self._number is None else np.where(self._number < 0, copies, 0)
-            self.row = np.repeat(np.arange(n), few)
-            number = np.arange(len(self.row)) - np.repeat(np.cumsum(few) - few, few) + self._before[self.row]
+            n_listed = copies if self._number is None else np.where(self._number < 0, copies, 0)
+            self.row = np.repeat(np.arange(n), n_listed)
+            number = (
+                np.arange(len(self.row)) - np.repeat(np.cumsum(n_listed) - n_listed, n_listed) + self._before[self.row]
+            )
             content = content[self.row]
-        self.keys = _drawn(content, rng, number)
+        self.keys = _random_keys(content, rng, number)
 
     def _find_many(self, content: Keys, repeated: Keys) -> None:
         """Number the copies of repeated contents, and the contents that have many."""
@@ -263,11 +267,11 @@ class _Copies:
             group,
         )  # fmt: skip
         alone = np.ones(n, dtype=np.int64) if copies is None else copies
-        own = np.where(group >= 0, totals[group] if len(totals) else 0, alone)
-        is_many = own > MANY_COPIES
+        n_equal = np.where(group >= 0, totals[group] if len(totals) else 0, alone)
+        is_many = n_equal > MANY_COPIES
         if is_many.any():
             _, first, number = np.unique(content[is_many], return_index=True, return_inverse=True)
-            self.many, self._number = own[is_many][first], np.full(n, -1)
+            self.large_counts, self._number = n_equal[is_many][first], np.full(n, -1)
             self._number[is_many] = number.ravel()
 
     def counts(self, units: NDArray[np.intp]) -> Counts:

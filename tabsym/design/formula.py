@@ -195,20 +195,20 @@ _HINTS = {
 
 
 def _tokens(text: str) -> list[Token]:
-    found: list[Token] = []
+    tokens: list[Token] = []
     at = 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            if re.match(r"\.\w+\s*\(.*~", text[at:]) and all(token.text != "~" for token in found):  # np.log(y) ~ ...
+            if re.match(r"\.\w+\s*\(.*~", text[at:]) and all(token.text != "~" for token in tokens):  # np.log(y) ~ ...
                 raise FormulaError(_ONE_TARGET, text, 0)
             raise FormulaError(f"{text[at]!r} is not understood{_hint(text, at)}.", text, at)
         kind = str(match.lastgroup)
         start = match.start(kind) - (1 if kind == "quoted" else 0)
-        found.append(Token(kind, match.group(kind), start))
+        tokens.append(Token(kind, match.group(kind), start))
         at = match.end()
-    return [*found, Token("end", "", len(text.rstrip()))]
+    return [*tokens, Token("end", "", len(text.rstrip()))]
 
 
 _MODULES = ("np", "numpy", "math")
@@ -423,8 +423,8 @@ class _Parser:
             self.curves.setdefault(name, token.at)
         return BlockRef(f"te({', '.join(names)})", tuple(names), smooth=tuple(names), at=token.at)
 
-    def refuse_same(self, name: str, other: str, token: Token) -> None:
-        if name == other:
+    def refuse_same(self, name: str, second: str, token: Token) -> None:
+        if name == second:
             self.fail(f"{token.text}() names {name!r} twice; write s({name}).", token.at)
 
     def has_bar(self) -> bool:
@@ -466,7 +466,7 @@ class _Parser:
         factors = [(label, node) for label, node in factors if not isinstance(node, NumberLiteral) or node.value == 1.0]
         if is_single and len(factors) > 1:
             self.correlated.append(self.text[opened.at : self.tokens[self.index - 1].at + 1])
-        found: list[Node] = []
+        nodes: list[Node] = []
         for columns in groups:
             for label, node in factors:
                 name = f"{label} | {':'.join(columns)}"
@@ -476,11 +476,11 @@ class _Parser:
                     )
                 self.effects.add(name)
                 effect: Node = BlockRef(name, columns, at=opened.at)
-                found.append(effect if isinstance(node, NumberLiteral) else Binary("*", effect, node, opened.at))
-        if not found:
+                nodes.append(effect if isinstance(node, NumberLiteral) else Binary("*", effect, node, opened.at))
+        if not nodes:
             self.fail("These random effects have neither intercepts nor slopes; write (1 | g) or (x || g).", opened.at)
-        root = found[0]
-        for node in found[1:]:
+        root = nodes[0]
+        for node in nodes[1:]:
             root = Binary("+", root, node, opened.at)
         return root
 
@@ -488,7 +488,7 @@ class _Parser:
         """Parse what an effect multiplies, and its text."""
         start = self.token.at
         node = self.product()
-        if any(isinstance(one, (BlockRef, Dot)) for one in walk(node)):
+        if any(isinstance(part, (BlockRef, Dot)) for part in walk(node)):
             self.fail("Left of the bar use 1, 0 or numeric columns, not coefficients.", start)
         return "".join(self.text[start : self.token.at].split()), node
 
@@ -562,13 +562,13 @@ def walk(node: Node) -> Iterator[Node]:
     """All nodes of a syntax tree, in text order; iterative, because long sums are deep trees."""
     waiting = [node]
     while waiting:
-        found = waiting.pop()
-        yield found
-        match found:
+        current = waiting.pop()
+        yield current
+        match current:
             case Call():
-                waiting.append(found.argument)
+                waiting.append(current.argument)
             case Binary() | Dot():
-                waiting += [found.right, found.left]
+                waiting += [current.right, current.left]
 
 
 def _shown(token: Token) -> str:
@@ -635,7 +635,7 @@ def expand(formula: Formula) -> list[Monomial]:
 
 def columns_read(node: Node) -> list[ColumnRef]:
     """Numeric columns of a syntax tree, in text order."""
-    return [found for found in walk(node) if isinstance(found, ColumnRef)]
+    return [ref for ref in walk(node) if isinstance(ref, ColumnRef)]
 
 
 def evaluate(node: Node, columns: Mapping[str, Floats]) -> Floats:
@@ -740,11 +740,11 @@ def _block_refs(node: Node) -> list[BlockRef]:
     """The block references, latent vectors with their rank."""
     refs: list[BlockRef] = []
     ranks: dict[int, int] = {}  # of the operands of a dot, which `walk` yields after it
-    for found in walk(node):
-        if isinstance(found, Dot):
-            ranks |= {id(side): found.rank for side in (found.left, found.right)}
-        elif isinstance(found, BlockRef):
-            refs.append(replace(found, rank=ranks.get(id(found), found.rank)))
+    for part in walk(node):
+        if isinstance(part, Dot):
+            ranks |= {id(side): part.rank for side in (part.left, part.right)}
+        elif isinstance(part, BlockRef):
+            refs.append(replace(part, rank=ranks.get(id(part), part.rank)))
     return refs
 
 

@@ -84,10 +84,10 @@ class Numeric:
         """Values (n,) of the factor, missing as NaN; `numbers`: the numeric columns (n,) that it uses."""
         if self.missing_ok and isinstance(self.nodes[0], ColumnRef):  # the column of a slope is its only node
             return numbers[self.nodes[0].name]
-        first, *others = (evaluate(node, numbers) for node in self.nodes)
+        first, *factors = (evaluate(node, numbers) for node in self.nodes)
         values = np.asarray(first, dtype=np.float64)
-        for other in others:
-            values = values * other
+        for factor in factors:
+            values = values * factor
         wrong = ~np.isfinite(values)
         if not self.missing_ok and wrong.any():
             row = int(np.argmax(wrong))
@@ -190,11 +190,11 @@ class ModelSpec:
     @cached_property
     def uses(self) -> dict[int, dict[int, int]]:
         """Number of factors that use each component of a block, by block and component."""
-        found: dict[int, dict[int, int]] = {}
+        counts: dict[int, dict[int, int]] = {}
         for factor in (factor for term in self.terms for factor in term.factors):
-            own = found.setdefault(factor.block, {})
-            own[factor.component] = own.get(factor.component, 0) + 1
-        return found
+            block_counts = counts.setdefault(factor.block, {})
+            block_counts[factor.component] = block_counts.get(factor.component, 0) + 1
+        return counts
 
     def stands_alone(self, term: Term) -> bool:
         """Whether a term is a single coefficient factor that no other term uses."""
@@ -203,8 +203,8 @@ class ModelSpec:
     @cached_property
     def intercept(self) -> Term | None:
         """The intercept: a scalar term that no other term uses."""
-        found = (t for t in self.fitted_terms if t.numeric is None and self.is_scalar(t) and self.stands_alone(t))
-        return next(found, None)
+        candidates = (t for t in self.fitted_terms if t.numeric is None and self.is_scalar(t) and self.stands_alone(t))
+        return next(candidates, None)
 
     @cached_property
     def centering_terms(self) -> dict[int, Term]:
@@ -218,7 +218,7 @@ class ModelSpec:
             if term.numeric is None and self.stands_alone(term) and self.blocks[term.factors[0].block].rank == 1
         }
         by_source = {(self.blocks[read.block].source, read.columns): term for read, term in plain.items()}
-        found: dict[int, Term] = {}
+        homes: dict[int, Term] = {}
         for index, term in enumerate(self.fitted_terms):
             if term.numeric is None or any(self.blocks[factor.block].rank > 1 for factor in term.factors):
                 continue
@@ -230,8 +230,8 @@ class ModelSpec:
             else:
                 home = None
             if home is not None:
-                found[index] = home
-        return found
+                homes[index] = home
+        return homes
 
     @property
     def centering_blocks(self) -> set[int]:
@@ -241,9 +241,9 @@ class ModelSpec:
     @cached_property
     def number_columns(self) -> tuple[str, ...]:
         """Names of the columns whose numeric values are used: in factors, for bins, and for missing-value flags."""
-        found = [name for numeric in self.numerics for name in numeric.columns]
-        found += [source.column for source in self.sources if isinstance(source, (Bins, Flag))]
-        return tuple(dict.fromkeys(found))
+        names = [name for numeric in self.numerics for name in numeric.columns]
+        names += [source.column for source in self.sources if isinstance(source, (Bins, Flag))]
+        return tuple(dict.fromkeys(names))
 
     def numbers(self, table: Table) -> dict[str, Floats]:
         """The columns (n,) of a table whose numeric values are used."""
@@ -264,19 +264,19 @@ class ModelSpec:
     @cached_property
     def reads(self) -> list[Read]:
         """The distinct keys of code columns over all terms."""
-        found = [f.read for term in self.terms for f in term.factors if self.blocks[f.block].source is not None]
-        return list(dict.fromkeys(found))
+        keys = [f.read for term in self.terms for f in term.factors if self.blocks[f.block].source is not None]
+        return list(dict.fromkeys(keys))
 
     def without(self, blocks: Collection[int]) -> ModelSpec:
         """The spec without some blocks that only their own terms use, and without these terms."""
-        kept = [index for index in range(len(self.blocks)) if index not in blocks]
-        indices = {index: number for number, index in enumerate(kept)}
+        retained = [index for index in range(len(self.blocks)) if index not in blocks]
+        indices = {index: number for number, index in enumerate(retained)}
         terms = [
             replace(term, factors=tuple(replace(factor, block=indices[factor.block]) for factor in term.factors))
             for term in self.terms
             if all(factor.block in indices for factor in term.factors)
         ]
-        return replace(self, blocks=tuple(self.blocks[index] for index in kept), terms=tuple(terms))
+        return replace(self, blocks=tuple(self.blocks[index] for index in retained), terms=tuple(terms))
 
     @cached_property
     def _compiled(self) -> dict[tuple[bytes, frozenset[int]], Compiled]:
@@ -401,14 +401,14 @@ class Work(NamedTuple):
     def make(cls, program: Program, n_outputs: int, *, batches: bool) -> Work:
         """Allocate the arrays for one training run."""
         n_slots, n_coefs = len(program.columns), len(program.is_fixed) if batches else 0
-        most = (program.n_plain + len(program.slopes) + len(program.scalars) + n_slots) * n_outputs
+        max_moves = (program.n_plain + len(program.slopes) + len(program.scalars) + n_slots) * n_outputs
         return cls(
             slope=np.empty(n_outputs),
             coef_of=np.empty(n_slots, np.int64),
             gradient_of=np.empty(n_slots),
-            row_of=np.empty(most, np.int64),
-            move_gradient_of=np.empty(most),
-            penalized=np.empty(most),
+            row_of=np.empty(max_moves, np.int64),
+            move_gradient_of=np.empty(max_moves),
+            penalized=np.empty(max_moves),
             gradient=np.zeros(n_coefs * n_outputs),
             hits=np.zeros(n_coefs, np.int64),
             last_row=np.full(n_coefs, -1, np.int64),
@@ -454,7 +454,7 @@ def compile_program(products: Sequence[CompiledTerm], n_coefs: int, averaged: Co
     plain: list[int] = []
     slopes: list[tuple[int, int]] = []
     scalars: list[int] = []
-    others: list[CompiledTerm] = []
+    general: list[CompiledTerm] = []
     for product in products:
         slot = product.slots[0]
         alone = len(product.slots) == 1 and product.constant == 1.0 and uses[slot.block, slot.component] == 1
@@ -465,20 +465,20 @@ def compile_program(products: Sequence[CompiledTerm], n_coefs: int, averaged: Co
         elif alone and slot.read is None:
             scalars.append(slot.start)
         else:
-            others.append(product)
-    reads = _indices([*plain, *(slot.read for product in others for slot in product.slots)])
-    numerics = _indices([*(numeric for numeric, _ in slopes), *(product.numeric for product in others)])
+            general.append(product)
+    reads = _indices([*plain, *(slot.read for product in general for slot in product.slots)])
+    numerics = _indices([*(numeric for numeric, _ in slopes), *(product.numeric for product in general)])
     fixed = sorted({slot.start for product in products for slot in product.slots if slot.read is None})
     is_fixed = np.zeros(n_coefs, dtype=bool)
     is_fixed[fixed] = True
-    slots = [slot for product in others for slot in product.slots]
+    slots = [slot for product in general for slot in product.slots]
     program = Program(
         n_plain=len(plain),
         slopes=_ints([coef for _, coef in slopes]),
         scalars=_ints(scalars),
-        starts=_ints(np.cumsum([0, *(len(product.slots) for product in others)])),
-        constants=np.array([product.constant for product in others], dtype=np.float64),
-        numeric=_ints([-1 if p.numeric is None else numerics[p.numeric] for p in others]),
+        starts=_ints(np.cumsum([0, *(len(product.slots) for product in general)])),
+        constants=np.array([product.constant for product in general], dtype=np.float64),
+        numeric=_ints([-1 if p.numeric is None else numerics[p.numeric] for p in general]),
         columns=_ints([-1 if slot.read is None else reads[slot.read] for slot in slots]),
         coefs=_ints([slot.start if slot.read is None else slot.component for slot in slots]),
         fixed=_ints(fixed),
@@ -488,9 +488,9 @@ def compile_program(products: Sequence[CompiledTerm], n_coefs: int, averaged: Co
     return Compiled(program, list(reads), list(numerics))
 
 
-def _indices(found: Sequence[int | None]) -> dict[int, int]:
+def _indices(values: Sequence[int | None]) -> dict[int, int]:
     """Index of each distinct value but None, in order of appearance."""
-    return {n: index for index, n in enumerate(dict.fromkeys(n for n in found if n is not None))}
+    return {n: index for index, n in enumerate(dict.fromkeys(n for n in values if n is not None))}
 
 
 def _twins(slots: Sequence[Slot]) -> Ints:

@@ -66,7 +66,7 @@ def plan_additive(
     fine: Sequence[Bins] = (),
     levels: Levels | None = None,
     count_effect: bool = False,
-    apart: Collection[str] = (),
+    main_only: Collection[str] = (),
 ) -> ModelSpec:
     """The spec of an additive model: intercept, main effects, interactions, and a slope or bins per numeric column.
 
@@ -84,7 +84,7 @@ def plan_additive(
         Coarser bins of numeric columns: an interaction has a block for each number of bins too.
     count_effect : bool
         Whether categorical terms and interactions get a smooth effect of the number of training rows (count effect).
-    apart : collection of str
+    main_only : collection of str
         Columns that are in no interaction.
 
     Raises
@@ -95,19 +95,19 @@ def plan_additive(
     plan = _SpecBuilder(levels=levels or {}, numbers=frozenset(column.name for column in numeric))
     for column in categorical:
         plan.add_block(column.name, (column.name,))
-    smooth = [one.column for one in fine]
-    for one in bins:
-        plan.add_bins(one, by_itself=one.column not in smooth)
-    for one in fine:
-        plan.sources.append(one)
-        plan.add(one.column, len(plan.sources) - 1, (one.column,), ordered=True)
-    cut_names = [one.column for one in bins]
+    smooth = [binned.column for binned in fine]
+    for binned in bins:
+        plan.add_bins(binned, by_itself=binned.column not in smooth)
+    for binned in fine:
+        plan.sources.append(binned)
+        plan.add(binned.column, len(plan.sources) - 1, (binned.column,), ordered=True)
+    cut_names = [binned.column for binned in bins]
     numeric = [column for column in numeric if column.name not in {*cut_names, *smooth}]
     for column in numeric:
         if np.isnan(column.values).any():
             plan.sources.append(Flag(column.name))
             plan.add(f"{column.name} is missing", len(plan.sources) - 1, (column.name,))
-    crossable = [name for name in (*(column.name for column in categorical), *cut_names) if name not in apart]
+    crossable = [name for name in (*(column.name for column in categorical), *cut_names) if name not in main_only]
     if isinstance(interactions, int):
         orders = range(2, min(interactions, len(crossable)) + 1)
         interactions = [members for order in orders for members in combinations(crossable, order)]
@@ -164,14 +164,14 @@ def plan_formula(
                     f"{ref.block} is smooth by itself in a formula that is a sum of terms, not where terms are "
                     f"multiplied; write f[{', '.join(ref.columns)}] there, which has a coefficient for each bin."
                 )
-            if len(ref.smooth) == 1 < len(ref.columns) and any(one.column == ref.columns[0] for one in bins):
+            if len(ref.smooth) == 1 < len(ref.columns) and any(binned.column == ref.columns[0] for binned in bins):
                 group, x = ref.columns
                 raise ValueError(
                     f"{ref.block} is a curve for each category, and column {group!r} holds numbers, which would be "
                     f"binned; write v[{x}]*{group} for a curve of {x} times {group}, or te({x}, {group}) for a surface."
                 )
-    fine_of = {one.column: one for one in fine} if adds else {}
-    plan.bins = {one.column: one for one in bins}
+    fine_of = {binned.column: binned for binned in fine} if adds else {}
+    plan.bins = {binned.column: binned for binned in bins}
     plan.fine = {ref.block: fine_of[ref.columns[0]] for ref in _alone(terms, groups) if ref.columns[0] in fine_of}
     for term in terms:
         number = None
@@ -272,13 +272,13 @@ class _SpecBuilder:
 
     def add_block(self, name: str, members: Members, n_bins: int = 0) -> None:
         """Add the term of a column, or of the combinations of several."""
-        source = self.source(tuple(one if isinstance(one, Within) else (one,) for one in members), n_bins)
-        self.add(name, source, tuple(one.column if isinstance(one, Within) else one for one in members))
+        source = self.source(tuple(member if isinstance(member, Within) else (member,) for member in members), n_bins)
+        self.add(name, source, tuple(member.column if isinstance(member, Within) else member for member in members))
 
     def add_levels(self, name: str, members: Members) -> None:
         """Add a block of the combinations for each number of bins that one of the columns has."""
         for n_bins in LEVELS:
-            if any(n_bins in self.levels.get(one, ()) for one in members if not isinstance(one, Within)):
+            if any(n_bins in self.levels.get(member, ()) for member in members if not isinstance(member, Within)):
                 self.add_block(at_level(name, n_bins), members, n_bins)
 
     def add_bins(self, bins: Bins, *, by_itself: bool) -> None:
@@ -375,15 +375,15 @@ def used_columns(formula: Formula, table: Table) -> list[str]:
     FormulaError
         If a column is not in the table, or a text column is used as a number.
     """
-    found: list[str] = []
+    used: list[str] = []
     for ref in walk(formula.root):
         if not isinstance(ref, (BlockRef, ColumnRef)):
             continue
         columns = ref.columns if isinstance(ref, BlockRef) else (ref.name,)
         for name in columns:
             if name not in table.names:
-                shown = ", ".join(repr(n) for n in table.names[:10]) + (", ..." if len(table.names) > 10 else "")
-                raise FormulaError(f"There is no column {name!r} in the table; it has {shown}.", formula.text, ref.at)
+                listed = ", ".join(repr(n) for n in table.names[:10]) + (", ..." if len(table.names) > 10 else "")
+                raise FormulaError(f"There is no column {name!r} in the table; it has {listed}.", formula.text, ref.at)
             if isinstance(ref, BlockRef) and name in ref.smooth and table[name].kind is not Kind.NUMERIC:
                 raise FormulaError(
                     f"{ref.block} is for numbers, and column {name!r} is none; write w[{name}] for a coefficient "
@@ -393,29 +393,35 @@ def used_columns(formula: Formula, table: Table) -> list[str]:
                 )
             if isinstance(ref, ColumnRef) and table[name].kind is Kind.CATEGORICAL:
                 raise FormulaError(_of_categories(formula, ref), formula.text, ref.at)
-            found.append(name)
-    return list(dict.fromkeys(found))
+            used.append(name)
+    return list(dict.fromkeys(used))
 
 
 def _of_categories(formula: Formula, ref: ColumnRef) -> str:
     """The message about a column of categories that stands where a number is needed."""
-    name, found = ref.name, f"Column {ref.name!r} is categorical"
-    terms = [term for term in expand(formula) if ref in [one for node in term.numerics for one in columns_read(node)]]
-    beside = [block for term in terms for block in term.blocks if block.columns]
-    others = [one for one in walk(formula.root) if isinstance(one, BlockRef) and one.columns == (name,)]
-    if beside and any(name not in block.columns for block in beside):  # w[a] * name, (name | a)
-        block = next(block for block in beside if name not in block.columns)
+    name, problem = ref.name, f"Column {ref.name!r} is categorical"
+    terms = [
+        term for term in expand(formula) if ref in [column for node in term.numerics for column in columns_read(node)]
+    ]
+    multiplied = [block for term in terms for block in term.blocks if block.columns]
+    blocks_of_column = [node for node in walk(formula.root) if isinstance(node, BlockRef) and node.columns == (name,)]
+    if multiplied and any(name not in block.columns for block in multiplied):  # w[a] * name, (name | a)
+        block = next(block for block in multiplied if name not in block.columns)
         columns = (*block.columns, name)
         is_effect = block.block == f"{name} | {':'.join(block.columns)}"
         combined = f"(1 | {':'.join(columns)})" if is_effect else f"w[{', '.join(columns)}]"
         return (
-            f"{found}; write w[{name}] for a coefficient of each category, {combined} for one of each combination with "
-            f"{', '.join(map(repr, block.columns))}."
+            f"{problem}; write w[{name}] for a coefficient of each category, {combined} for one of each combination "
+            f"with {', '.join(map(repr, block.columns))}."
         )
-    if others and not all(term.blocks for term in terms):  # g + (1 | g)
-        written = f"({others[0].block})" if " | " in others[0].block else f"{others[0].block}[{name}]"
-        return f"{found}, and {written} has a coefficient of each category; leave {name!r} out as a number."
-    return f"{found}; write w[{name}] for a coefficient of each category."
+    if blocks_of_column and not all(term.blocks for term in terms):  # g + (1 | g)
+        written = (
+            f"({blocks_of_column[0].block})"
+            if " | " in blocks_of_column[0].block
+            else f"{blocks_of_column[0].block}[{name}]"
+        )
+        return f"{problem}, and {written} has a coefficient of each category; leave {name!r} out as a number."
+    return f"{problem}; write w[{name}] for a coefficient of each category."
 
 
 def show(node: Node) -> str:

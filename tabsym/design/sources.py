@@ -65,8 +65,8 @@ class Bins:
 
     def codes(self, values: Floats) -> NDArray[np.int32]:
         """The bin of each value; UNSEEN for a missing value where training had none."""
-        own = 1 if self.missing else 0
-        return interval_codes(self._stairs, values, missing=own - 1, first=own)
+        first = 1 if self.missing else 0
+        return interval_codes(self._stairs, values, missing=first - 1, first=first)
 
     @cached_property
     def _stairs(self) -> Stairs:
@@ -151,21 +151,23 @@ class CountEffect:
         """Set the counts (categories,) of `n_rows` training rows."""
         if len(self):
             return replace(self, counts=counts)
-        others = np.append(np.maximum(counts - 1, 0), 0)  # the last is for the code -1, of rows without a coefficient
-        most = int(others.max())  # the smallest count of each bin up to it is 0, 1, 2, 3, 4, 6, 8, 12, 16, 23, ...
-        halves = np.arange(2 * np.log2(FEW_ROWS) + 1, 2 * np.log2(max(most, 1)) + 1)
+        # the last is for the code -1, of rows without a coefficient
+        other_counts = np.append(np.maximum(counts - 1, 0), 0)
+        # the smallest count of each bin up to it is 0, 1, 2, 3, 4, 6, 8, 12, 16, 23, ...
+        largest = int(other_counts.max())
+        halves = np.arange(2 * np.log2(FEW_ROWS) + 1, 2 * np.log2(max(largest, 1)) + 1)
         lowest = np.concatenate([np.arange(FEW_ROWS + 1), np.ceil(2.0 ** (halves / 2)).astype(np.int64)])
-        lowest = lowest[lowest <= most]
-        by_count = np.zeros(max(int(lowest[-1]), most) + 1, dtype=np.int64)
-        np.add.at(by_count, others, np.append(counts, n_rows - counts.sum()))
-        categories = np.bincount(others[:-1][counts > 0], minlength=len(by_count))
+        lowest = lowest[lowest <= largest]
+        by_count = np.zeros(max(int(lowest[-1]), largest) + 1, dtype=np.int64)
+        np.add.at(by_count, other_counts, np.append(counts, n_rows - counts.sum()))
+        categories = np.bincount(other_counts[:-1][counts > 0], minlength=len(by_count))
         return replace(self, counts=counts, lowest=merged_bins(lowest, by_count, categories))
 
     def codes_in_training(self, codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
         """The leave-one-out bins (n,) of training rows."""
-        found = np.empty(len(codes), dtype=np.int32)
-        take_numbers(self._classes(np.append(np.maximum(self.counts - 1, 0), 0)), codes, found)
-        return found
+        bins = np.empty(len(codes), dtype=np.int32)
+        take_numbers(self._classes(np.append(np.maximum(self.counts - 1, 0), 0)), codes, bins)
+        return bins
 
     def codes(self, codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
         """The bins (n,) of rows that were not in training."""
@@ -175,11 +177,11 @@ class CountEffect:
         return self._classes(np.where(codes >= 0, np.where(seen > 1, seen - 1, seen), 0))
 
     def _classes(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:
-        most = int(counts.max(initial=0))
-        are_few = most < len(counts)  # fewer possible counts than values
-        asked = np.arange(most + 1) if are_few else counts
-        found = (np.searchsorted(self.lowest, asked, side="right") - 1).astype(np.int32)
-        return found[counts] if are_few else found
+        largest = int(counts.max(initial=0))
+        are_few = largest < len(counts)  # fewer possible counts than values
+        asked = np.arange(largest + 1) if are_few else counts
+        bins = (np.searchsorted(self.lowest, asked, side="right") - 1).astype(np.int32)
+        return bins[counts] if are_few else bins
 
 
 def rows_by_code(codes: NDArray[np.signedinteger], size: int, copies: NDArray[np.int64] | None) -> NDArray[np.int64]:
@@ -197,16 +199,16 @@ def merged_bins(lowest: NDArray[np.int64], rows: NDArray[np.int64], categories: 
     """The smallest count of merged bins: each has `MIN_ROWS` of the `rows`, and `MIN_CATEGORIES` of the `categories`,
     by count (counts,), where possible.
     """
-    kept, n_rows, n_categories = [], MIN_ROWS, MIN_CATEGORIES  # of the bin being filled, from the lowest count on
+    merged, n_rows, n_categories = [], MIN_ROWS, MIN_CATEGORIES  # of the bin being filled, from the lowest count on
     by_bin = (np.add.reduceat(numbers, lowest).tolist() for numbers in (rows, categories))
-    for least, own_rows, own_categories in zip(lowest, *by_bin, strict=True):
+    for least, bin_rows, bin_categories in zip(lowest, *by_bin, strict=True):
         if n_rows >= MIN_ROWS and n_categories >= MIN_CATEGORIES:
-            kept.append(least)
+            merged.append(least)
             n_rows = n_categories = 0
-        n_rows, n_categories = n_rows + own_rows, n_categories + own_categories
-    if (n_rows < MIN_ROWS or n_categories < MIN_CATEGORIES) and len(kept) > 1:
-        kept.pop()
-    return np.asarray(kept, dtype=np.int64)
+        n_rows, n_categories = n_rows + bin_rows, n_categories + bin_categories
+    if (n_rows < MIN_ROWS or n_categories < MIN_CATEGORIES) and len(merged) > 1:
+        merged.pop()
+    return np.asarray(merged, dtype=np.int64)
 
 
 Source = CategoricalSource | Flag | Bins | Crossing | CountEffect
@@ -297,8 +299,8 @@ class Coder:
             if isinstance(source, CategoricalSource) and not source.closed:
                 vocabulary = source.vocabulary
                 for name in source.columns:
-                    vocabulary, own = vocabulary.grow(self.column_codes[name])
-                    self._codes[index, (name,)] = self._as_wide(own)
+                    vocabulary, grown_codes = vocabulary.grow(self.column_codes[name])
+                    self._codes[index, (name,)] = self._as_wide(grown_codes)
                 self.sources[index] = replace(source, vocabulary=vocabulary)
             elif isinstance(source, Crossing):
                 interaction = source.interaction

@@ -58,8 +58,8 @@ class Moments:
         """Root mean square of the deviations from `centre`; 1 for a column that is constant at it."""
         if self.weight == 0.0:
             return 1.0
-        spread = float(np.sqrt(self.squares / self.weight + (self.mean - centre) ** 2))
-        return spread if spread > STILL * abs(self.mean) else 1.0
+        rms = float(np.sqrt(self.squares / self.weight + (self.mean - centre) ** 2))
+        return rms if rms > STILL * abs(self.mean) else 1.0
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ class Units:
         """Coefficients (coefficients, K) that compensate for centring; `theta` is not used at these terms."""
         shifts = np.zeros_like(theta)
         if spec.intercept is not None:
-            own = spec.coefs(spec.intercept.factors[0].block)
-            shifts[own] += self.centre / spec.intercept.constant
+            intercept_coefs = spec.coefs(spec.intercept.factors[0].block)
+            shifts[intercept_coefs] += self.centre / spec.intercept.constant
         for index, home in spec.centering_terms.items():
             term = spec.fitted_terms[index]
             assert term.numeric is not None
@@ -164,8 +164,8 @@ def with_sizes(spec: ModelSpec, units: Units) -> Units:
     sizes, constants = np.ones(len(spec.blocks)), np.ones(len(spec.fitted_terms))
     shared = []
     for index, term in enumerate(spec.fitted_terms):
-        spread = 1.0 if term.numeric is None else units.spreads[term.numeric]
-        constants[index] = term.constant * spread / units.scale
+        numeric_scale = 1.0 if term.numeric is None else units.spreads[term.numeric]
+        constants[index] = term.constant * numeric_scale / units.scale
         if spec.stands_alone(term):
             sizes[term.factors[0].block] = 1.0 / constants[index]
             constants[index] = 1.0  # without rounding error

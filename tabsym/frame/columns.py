@@ -238,15 +238,15 @@ def with_rests(values: Floats, rests: Floats) -> NDArray[np.complex128]:
     return out
 
 
-def exact_number(value: float, rest: float) -> int | float:
+def exact_number(value: float, remainder: float) -> int | float:
     """The number that both stand for: whole ones of any length."""
-    return int(value) + int(rest) if value.is_integer() else value
+    return int(value) + int(remainder) if value.is_integer() else value
 
 
-def nanoseconds_of(day: float, rest: float) -> int:
+def nanoseconds_of(day: float, remainder: float) -> int:
     """Nanoseconds since 1970 of a moment in days and what these leave over."""
     whole = int(np.floor(day))
-    return whole * _NANOSECONDS + round((day - whole) * _NANOSECONDS + rest)
+    return whole * _NANOSECONDS + round((day - whole) * _NANOSECONDS + remainder)
 
 
 def exact_parts(value: Any) -> tuple[float, float]:
@@ -273,8 +273,10 @@ def halfway(below: Numbers, above: Numbers, measure: Measure) -> tuple[Floats, F
             day = whole + part / _NANOSECONDS
             middles.append((day, _left_over(day, whole, part)))
         else:
-            one, other = exact_number(low.real, low.imag), exact_number(high.real, high.imag)
-            middle = (one + other) // 2 if isinstance(one, int) and isinstance(other, int) else one / 2 + other / 2
+            lower, upper = exact_number(low.real, low.imag), exact_number(high.real, high.imag)
+            middle = (
+                (lower + upper) // 2 if isinstance(lower, int) and isinstance(upper, int) else lower / 2 + upper / 2
+            )
             middles.append((float(middle), _rest(middle)))
     values, rests = np.array(middles, dtype=np.float64).reshape(-1, 2).T
     return values, rests
@@ -320,8 +322,8 @@ def _of_moments(column: Column, values: Floats, *, always: bool) -> Floats | Non
         step = 1 if unit == "ns" and (parts[~np.isnat(moments)] % 1000).any() else 1000
         if unit in ("s", "ms") or np.spacing(np.nanmax(np.abs(values))) * _NANOSECONDS < step:
             return None
-    whole, rest = np.divmod(parts, PER_DAY[unit])  # of NaT, too: `with_rests` leaves it out
-    return _left_over(values, whole, rest * (_NANOSECONDS // PER_DAY[unit]))
+    whole, remainder = np.divmod(parts, PER_DAY[unit])  # of NaT, too: `with_rests` leaves it out
+    return _left_over(values, whole, remainder * (_NANOSECONDS // PER_DAY[unit]))
 
 
 def _left_over(days: Any, whole: Any, part: Any) -> Any:
@@ -374,7 +376,9 @@ def match_features(estimator: Any, table: Table) -> Table:
         names = table.names
         made = getattr(estimator, "_names_made", None) or [f"x{index}" for index in range(len(names))]
         numbered = names == [str(index) for index in range(len(names))] and set(names) != set(made)
-        moved = not numbered and any(name in made and name != own for name, own in zip(names, made, strict=True))
+        moved = not numbered and any(
+            name in made and name != fitted_name for name, fitted_name in zip(names, made, strict=True)
+        )
         if moved and not table.named:  # some names of fit are at other positions
             raise ValueError(_difference(made, names))
         return table if names == made else _renamed(table, made)
@@ -465,6 +469,6 @@ def _resolve(table: Table, col: Any, option: str) -> str:
             raise ValueError(f"{option} asks for column {col}, but the table has {plural(len(table.names), 'column')}.")
         return table.names[int(col)]
     if (str(col) if is_position else col) not in table.names:
-        shown = ", ".join(map(repr, table.names[:10])) + (", ..." if len(table.names) > 10 else "")
-        raise ValueError(f"{option} names column {col!r}, which is not in the table; it has {shown}.")
+        listed = ", ".join(map(repr, table.names[:10])) + (", ..." if len(table.names) > 10 else "")
+        raise ValueError(f"{option} names column {col!r}, which is not in the table; it has {listed}.")
     return str(col)

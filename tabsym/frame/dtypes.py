@@ -113,7 +113,7 @@ def frame_of(columns: dict[str, Any], library: str, index: pd.Index | None = Non
 
         return pa.table(columns)
     index = pd.RangeIndex(len(next(iter(columns.values())))) if index is None else index
-    return pd.DataFrame({name: pd.Series(one).set_axis(index) for name, one in columns.items()}, index=index)
+    return pd.DataFrame({name: pd.Series(values).set_axis(index) for name, values in columns.items()}, index=index)
 
 
 def _pandas(values: NDArray[Any], kind: StoredType | None) -> pd.Series:
@@ -253,34 +253,38 @@ def read_type(written: list[Any]) -> Any:
     ValueError
         It is none.
     """
-    kind, *rest = written
+    kind, *arguments = written
     if kind == "numpy":
-        return np.dtype(str(rest[0]))
+        return np.dtype(str(arguments[0]))
     if kind == "categories":
-        return pd.CategoricalDtype(None if rest[0] is None else read_categories(*rest[0]), rest[1])
+        return pd.CategoricalDtype(None if arguments[0] is None else read_categories(*arguments[0]), arguments[1])
     if kind == "text":
-        return pd.StringDtype(rest[0], na_value=pd.NA if rest[1] else np.nan)
+        return pd.StringDtype(arguments[0], na_value=pd.NA if arguments[1] else np.nan)
     if kind == "sparse":
-        return pd.SparseDtype(read_type(rest[0]), rest[1])
+        return pd.SparseDtype(read_type(arguments[0]), arguments[1])
     if kind == "pandas":
-        return pd.api.types.pandas_dtype(str(rest[0]))
+        return pd.api.types.pandas_dtype(str(arguments[0]))
     if kind == "arrow":
-        return _arrow_type(rest[0])
+        return _arrow_type(arguments[0])
     if kind == "pandas arrow":
-        return pd.ArrowDtype(_arrow_type(rest[0]))
+        return pd.ArrowDtype(_arrow_type(arguments[0]))
     if kind == "polars":
-        return _polars_type(*rest)
+        return _polars_type(*arguments)
     raise ValueError(f"{kind!r} is no kind of column type.")
 
 
 def written_objects(categories: NDArray[Any]) -> NDArray[Any]:
     """Categories (l,), those of `_WRITTEN` as lists, which no category is."""
-    return object_array(written_list(list(categories))) if {type(one) for one in categories} & _WRITTEN else categories
+    return (
+        object_array(written_list(list(categories)))
+        if {type(category) for category in categories} & _WRITTEN
+        else categories
+    )
 
 
 def read_objects(written: NDArray[Any]) -> NDArray[Any]:
     """The categories (l,) again."""
-    return object_array(read_list(list(written))) if any(type(one) is list for one in written) else written
+    return object_array(read_list(list(written))) if any(type(category) is list for category in written) else written
 
 
 def written_list(categories: list[Any]) -> list[Any]:
@@ -290,7 +294,7 @@ def written_list(categories: list[Any]) -> list[Any]:
 
 def read_list(written: list[Any]) -> list[Any]:
     """The list again."""
-    return [_read_object(one) for one in written]
+    return [_read_object(item) for item in written]
 
 
 def _written_object(category: Any) -> Any:
@@ -310,18 +314,18 @@ def _written_object(category: Any) -> Any:
 def _read_object(written: Any) -> Any:
     if type(written) is not list:
         return written
-    kind, *rest = written
+    kind, *arguments = written
     if kind == "moment":
-        moment = pd.Timestamp(np.datetime64(rest[0], rest[1]))
-        return moment if rest[2] is None else moment.tz_localize("UTC").tz_convert(rest[2])
+        moment = pd.Timestamp(np.datetime64(arguments[0], arguments[1]))
+        return moment if arguments[2] is None else moment.tz_localize("UTC").tz_convert(arguments[2])
     if kind == "clock":
-        return pd.Timestamp(rest[0]).tz_convert(rest[1]).to_pydatetime()
+        return pd.Timestamp(arguments[0]).tz_convert(arguments[1]).to_pydatetime()
     if kind == "duration":
-        return pd.Timedelta(np.timedelta64(rest[0], rest[1]))
+        return pd.Timedelta(np.timedelta64(arguments[0], arguments[1]))
     if kind == "period":
-        return pd.Period(ordinal=rest[0], freq=rest[1])
+        return pd.Period(ordinal=arguments[0], freq=arguments[1])
     if kind == "interval":
-        return pd.Interval(_read_object(rest[0]), _read_object(rest[1]), rest[2])
+        return pd.Interval(_read_object(arguments[0]), _read_object(arguments[1]), arguments[2])
     raise ValueError(f"{kind!r} is no kind of category.")
 
 
@@ -345,7 +349,7 @@ def read_categories(values: Any, written: Any) -> pd.Index:
     dtype = read_type(written)
     if isinstance(dtype, pd.PeriodDtype):
         freq = str(dtype)[len("period[") : -1]
-        return pd.PeriodIndex([pd.Period(ordinal=int(one), freq=freq) for one in values], dtype=dtype)
+        return pd.PeriodIndex([pd.Period(ordinal=int(number), freq=freq) for number in values], dtype=dtype)
     if isinstance(dtype, pd.DatetimeTZDtype):
         return pd.DatetimeIndex(np.asarray(values).view(f"M8[{dtype.unit}]")).tz_localize("UTC").tz_convert(dtype.tz)
     return pd.Index(read_objects(values), dtype=dtype)

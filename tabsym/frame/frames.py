@@ -238,7 +238,7 @@ def without_views(data: Any) -> Any:
     import pyarrow as pa
 
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return _retyped(data, [plain.get(one.type, one.type) for one in data.schema])
+    return _retyped(data, [plain.get(field.type, field.type) for field in data.schema])
 
 
 def without_dictionaries(data: Any) -> Any:
@@ -250,8 +250,8 @@ def without_dictionaries(data: Any) -> Any:
         return data
     import pyarrow as pa
 
-    types = [one.type for one in data.schema]
-    return _retyped(data, [one.value_type if pa.types.is_dictionary(one) else one for one in types])
+    types = [field.type for field in data.schema]
+    return _retyped(data, [dtype.value_type if pa.types.is_dictionary(dtype) else dtype for dtype in types])
 
 
 def _retyped(table: Any, types: list[Any]) -> Any:
@@ -259,7 +259,7 @@ def _retyped(table: Any, types: list[Any]) -> Any:
 
     if types == table.schema.types:
         return table
-    return table.cast(pa.schema([one.with_type(dtype) for one, dtype in zip(table.schema, types, strict=True)]))
+    return table.cast(pa.schema([field.with_type(dtype) for field, dtype in zip(table.schema, types, strict=True)]))
 
 
 def column_names(data: Any, encoder: Any) -> list[Any]:
@@ -299,7 +299,11 @@ def columns_of(data: Any) -> list[NDArray[Any]]:
 def with_untouched(out: Any, given: Any, encoded: Any) -> Any:
     """Rows `out`, with those columns of `encoded`, which has the same columns, that equal a column of `given`."""
     wanted = columns_of(given)
-    same = [index for index, one in enumerate(columns_of(encoded)) if any(_is_same(one, other) for other in wanted)]
+    same = [
+        index
+        for index, column in enumerate(columns_of(encoded))
+        if any(_is_same(column, given_column) for given_column in wanted)
+    ]
     if not same:
         return out
     if isinstance(out, pd.DataFrame):
@@ -308,17 +312,17 @@ def with_untouched(out: Any, given: Any, encoded: Any) -> Any:
             out.isetitem(index, encoded.iloc[:, index].array)
         return out
     if is_frame(out):
-        frame, other = (nw.from_native(one, eager_only=True) for one in (out, encoded))
-        return frame.with_columns(*(other[other.columns[index]] for index in same)).to_native()
+        frame, encoded_frame = (nw.from_native(native, eager_only=True) for native in (out, encoded))
+        return frame.with_columns(*(encoded_frame[encoded_frame.columns[index]] for index in same)).to_native()
     out = out.astype(np.result_type(out, encoded))
     out[:, same] = encoded[:, same]
     return out
 
 
-def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    if one.dtype.kind in "biuf" and other.dtype.kind in "biuf":
-        return np.array_equal(one.astype(np.float64), other.astype(np.float64), equal_nan=True)
-    return pd.Series(one, dtype=object).equals(pd.Series(other, dtype=object))
+def _is_same(left: NDArray[Any], right: NDArray[Any]) -> bool:
+    if left.dtype.kind in "biuf" and right.dtype.kind in "biuf":
+        return np.array_equal(left.astype(np.float64), right.astype(np.float64), equal_nan=True)
+    return pd.Series(left, dtype=object).equals(pd.Series(right, dtype=object))
 
 
 def gather(chunks: Sequence[Any], order: NDArray[Any]) -> Any:

@@ -158,12 +158,12 @@ def check_later_cells(name: str, cells: Sequence[Any], n_present: int, what: str
     if not len(cells):
         return
     distinct = list(dict.fromkeys(repr(cell.item() if isinstance(cell, np.generic) else cell) for cell in cells))
-    shown = ", ".join(distinct[:_SHOWN]) + (f" and {len(distinct) - _SHOWN:,} more" if len(distinct) > _SHOWN else "")
+    listed = ", ".join(distinct[:_SHOWN]) + (f" and {len(distinct) - _SHOWN:,} more" if len(distinct) > _SHOWN else "")
     times = f"{len(cells):,} of its {plural(n_present, 'cell')}"
-    found = f"Column {name!r} held {what} in training and now holds {shown} in {times}"
+    problem = f"Column {name!r} held {what} in training and now holds {listed} in {times}"
     if 2 * len(cells) >= n_present:
-        raise ValueError(f"{found}; pass the column that the model was trained with, or correct these cells.")
-    warn_user(f"{found}; {'it counts' if len(cells) == 1 else 'they count'} as missing.")
+        raise ValueError(f"{problem}; pass the column that the model was trained with, or correct these cells.")
+    warn_user(f"{problem}; {'it counts' if len(cells) == 1 else 'they count'} as missing.")
 
 
 MAX_CLASSES = 20
@@ -257,8 +257,8 @@ def meant_by_text(categories: Sequence[Any], series: str) -> tuple[str, str, str
     words = [word.strip() if isinstance(word, str) else word for word in categories[::step] if word is not None]
     if not all(isinstance(word, str) for word in words[:MIN_MEANT]):
         return None
-    found = _meant_by_numbers(words, series) or _meant_by_amounts(words, series)
-    return found or _meant_by_dates(words, series)
+    meaning = _meant_by_numbers(words, series) or _meant_by_amounts(words, series)
+    return meaning or _meant_by_dates(words, series)
 
 
 def _meant_by_numbers(words: Sequence[Any], series: str) -> tuple[str, str, str] | None:
@@ -281,8 +281,8 @@ def _meant_by_numbers(words: Sequence[Any], series: str) -> tuple[str, str, str]
 
 def _meant_by_amounts(words: Sequence[Any], series: str) -> tuple[str, str, str] | None:
     """The same of numbers next to a currency, "%", or "k" for thousands: "$1,200", "12.50 EUR", "12 %", "1.2k"."""
-    few = [word for word in words[: 2 * MIN_MEANT] if isinstance(word, str)]
-    if 2 * sum(_AMOUNT.fullmatch(word) is not None for word in few) < len(few):  # most columns end here
+    sample = [word for word in words[: 2 * MIN_MEANT] if isinstance(word, str)]
+    if 2 * sum(_AMOUNT.fullmatch(word) is not None for word in sample) < len(sample):  # most columns end here
         return None
     if not all(isinstance(word, str) for word in words):
         return None
@@ -300,7 +300,10 @@ def _meant_by_amounts(words: Sequence[Any], series: str) -> tuple[str, str, str]
         (unit,) = units
         text, numbers = f"{series}.str.replace({unit!r}, '')", [number for _, (number, _, _) in cells]
         if any(re.search(r"\s", word) for word, _ in cells):  # pandas reads no "- 5.20"
-            text, numbers = rf"{text}.str.replace(r'\s', '', regex=True)", [re.sub(r"\s", "", one) for one in numbers]
+            text, numbers = (
+                rf"{text}.str.replace(r'\s', '', regex=True)",
+                [re.sub(r"\s", "", number) for number in numbers],
+            )
         numbers = [number for number in numbers if not _WHOLE.fullmatch(number)]
         code = _conversion(numbers, text, coerce=len(cells) < len(words))
     return "numbers", with_unit[0][0], code
@@ -308,13 +311,13 @@ def _meant_by_amounts(words: Sequence[Any], series: str) -> tuple[str, str, str]
 
 def _amount(word: str) -> tuple[str, str, str] | None:
     """The number, the unit and "k" or "M" of a cell, "" where it has none; None where it is no number with a unit."""
-    found = _AMOUNT.fullmatch(word)
-    if found is None or (found["before"] and found["after"]):
+    match = _AMOUNT.fullmatch(word)
+    if match is None or (match["before"] and match["after"]):
         return None
-    number = found["sign"] + found["number"]
+    number = match["sign"] + match["number"]
     if not any(kind.fullmatch(number) for kind in (_WHOLE, _FRACTION, _GROUPED)):
         return None
-    return number, found["before"] or found["after"] or "", found["times"]
+    return number, match["before"] or match["after"] or "", match["times"]
 
 
 def _conversion(numbers: Sequence[str], text: str, *, coerce: bool) -> str:
@@ -344,8 +347,8 @@ def _conversion(numbers: Sequence[str], text: str, *, coerce: bool) -> str:
 
 
 def _meant_by_dates(words: Sequence[Any], series: str) -> tuple[str, str, str] | None:
-    few = [word for word in words[: 2 * MIN_MEANT] if isinstance(word, str)]
-    if 2 * sum(re.search(_STARTS, word) is not None for word in few) < len(few):  # most columns end here
+    sample = [word for word in words[: 2 * MIN_MEANT] if isinstance(word, str)]
+    if 2 * sum(re.search(_STARTS, word) is not None for word in sample) < len(sample):  # most columns end here
         return None
     if not all(isinstance(word, str) for word in words):
         return None
@@ -447,7 +450,7 @@ def moments_of(
     elif holds_days(column):
         moments = parse_dates(column, None)
     else:
-        text, rest = text_and_rest(column)
+        text, other_cells = text_and_rest(column)
         if format_ == "moments":
             format_ = date_format(text, dayfirst) or "ISO8601"
             order, is_open = day_and_month(format_, text) if later and dayfirst is None else ("", False)
@@ -456,7 +459,10 @@ def moments_of(
                     f"Column {name!r} held dates in training, and now text such as {text.dropna().iloc[0]!r}, which is "
                     f"read with {order}; write dates like 2024-02-29 to leave no doubt."
                 )
-        moments, column = moments_of_cells(text, rest, format_), text.astype(object).where(rest.isna(), rest)
+        moments, column = (
+            moments_of_cells(text, other_cells, format_),
+            text.astype(object).where(other_cells.isna(), other_cells),
+        )
         present = column.dropna()
     lost = moments.isna().to_numpy() & column.notna().to_numpy()
     if later or lost.sum() > (1 - MIN_DATE_SHARE) * len(present):
@@ -470,12 +476,12 @@ def text_and_rest(column: pd.Series) -> tuple[pd.Series, pd.Series]:
     return without_words(column.astype("str").where(is_text)), column.astype(object).mask(is_text)
 
 
-def moments_of_cells(text: pd.Series, rest: pd.Series, format_: str) -> pd.Series:
+def moments_of_cells(text: pd.Series, other_cells: pd.Series, format_: str) -> pd.Series:
     """The moments (n,) of text in a format, and of other cells that are dates."""
     moments = parse_dates(text, format_)
-    if not holds_days(rest):
+    if not holds_days(other_cells):
         return moments
-    return moments.where(text.notna(), parse_dates(rest, None).astype(moments.dtype))
+    return moments.where(text.notna(), parse_dates(other_cells, None).astype(moments.dtype))
 
 
 def date_format(text: pd.Series, dayfirst: bool | None = None) -> str | None:
@@ -494,14 +500,14 @@ def date_format(text: pd.Series, dayfirst: bool | None = None) -> str | None:
         return None
     counts = present.value_counts(sort=False)
     cells, times = pd.Series(counts.index), counts.to_numpy()
-    best, most, left = None, 0, np.ones(len(cells), dtype=np.bool_)  # cells that the best format does not read
+    best, max_dates, left = None, 0, np.ones(len(cells), dtype=np.bool_)  # cells that the best format does not read
     for format_ in _candidates(sample, dayfirst):
         if not parse_dates(cells[left], format_).notna().any():
             continue
-        found = parse_dates(cells, format_).notna().to_numpy()
-        if (n_dates := int(times[found].sum())) > most:
-            best, most, left = format_, n_dates, ~found
-    return best if most >= MIN_DATE_SHARE * len(present) else None
+        are_dates = parse_dates(cells, format_).notna().to_numpy()
+        if (n_dates := int(times[are_dates].sum())) > max_dates:
+            best, max_dates, left = format_, n_dates, ~are_dates
+    return best if max_dates >= MIN_DATE_SHARE * len(present) else None
 
 
 def _candidates(sample: pd.Series, dayfirst: bool | None) -> list[str]:
@@ -521,10 +527,10 @@ def _candidates(sample: pd.Series, dayfirst: bool | None) -> list[str]:
 
 def moments_of_words(words: Sequence[str]) -> pd.Series:
     """The moments of cells that are dates, each in a format of its own."""
-    found = [
+    moments = [
         parse_dates(word, date_format(word)) for word in (pd.Series([word]) for word in words) if date_format(word)
     ]
-    return pd.concat(found).dropna() if found else pd.Series([], dtype="datetime64[us]")
+    return pd.concat(moments).dropna() if moments else pd.Series([], dtype="datetime64[us]")
 
 
 def looks_like_dates(text: pd.Series) -> bool:
@@ -567,10 +573,12 @@ def parse_dates(values: pd.Series, format_: str | None) -> pd.Series:
     if moments.dtype != "datetime64[ns]":
         return moments
     left = values[moments.isna()].dropna().unique()  # pandas before 3 makes nanoseconds of all dates
-    far = {value: moment for value in left if (moment := _beyond_nanoseconds(value, format_)) is not None}
-    if not far:
+    out_of_range = {value: moment for value in left if (moment := _beyond_nanoseconds(value, format_)) is not None}
+    if not out_of_range:
         return moments
-    by_value = pd.Series(np.array(list(far.values()), dtype="datetime64[us]"), index=pd.Index(far, dtype=object))
+    by_value = pd.Series(
+        np.array(list(out_of_range.values()), dtype="datetime64[us]"), index=pd.Index(out_of_range, dtype=object)
+    )
     return moments.astype("datetime64[us]").fillna(values.astype(object).map(by_value))
 
 

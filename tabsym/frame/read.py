@@ -131,8 +131,8 @@ def _columns_of(frame: Any, names: list[str], objects: Objects) -> tuple[Column,
             else:
                 by_type = _kind_of_dtype(dtype_of(stored))
                 if by_type is None and objects is Objects.VALUES:
-                    own = stored.type if library_of(stored) == "pyarrow" else stored.dtype
-                    by_type = Kind.CATEGORICAL if str(own).lower().startswith(_BYTES) else None
+                    stored_dtype = stored.type if library_of(stored) == "pyarrow" else stored.dtype
+                    by_type = Kind.CATEGORICAL if str(stored_dtype).lower().startswith(_BYTES) else None
                 kind = by_type or _kind_by_values(name, series_at(frame, index))
         out.append(Column.of_stored(name, kind, stored, partial(series_at, frame, index)))
     return tuple(out)
@@ -211,11 +211,12 @@ def _refuse_content(name: str, values: Any) -> None:
             "or a number: turn each value into one."
         )
     if len(types) > 1:
-        others = [value for t, value in types.items() if t is not type(first)]
-        other = min(others, key=lambda value: _is_number(value) and _is_number(first))  # numbers go with each other
+        other_values = [value for t, value in types.items() if t is not type(first)]
+        # numbers go with each other
+        second = min(other_values, key=lambda value: _is_number(value) and _is_number(first))
         raise TypeError(
-            f"Column {name!r} mixes types: {first!r} is {type(first).__name__} and {other!r} is "
-            f"{type(other).__name__}; convert the column to one type, e.g. with astype(str)."
+            f"Column {name!r} mixes types: {first!r} is {type(first).__name__} and {second!r} is "
+            f"{type(second).__name__}; convert the column to one type, e.g. with astype(str)."
         )
 
 
@@ -382,8 +383,8 @@ class Batches:
         if is_dataset(source):
             batches: Any = source.to_batches(batch_size=BATCH_ROWS, use_threads=False, **_bounded(source))
         elif nw.dependencies.is_polars_lazyframe(source):
-            found = source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
-            batches = (batch.to_arrow() for batch in found)
+            record_batches = source.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+            batches = (batch.to_arrow() for batch in record_batches)
         else:
             reader = getattr(source, "to_arrow_reader", None) or source.fetch_record_batch  # of DuckDB before 1.5
             batches = reader(BATCH_ROWS)
@@ -422,23 +423,23 @@ def _opened(path: str | Path) -> Any:
         raise ValueError(
             f"{str(path)!r} is no Parquet file; read it by pyarrow.dataset, polars or DuckDB, and pass what these give."
         )
-    found = ds.dataset(where, format="parquet")
+    dataset = ds.dataset(where, format="parquet")
     if where.is_file():
-        return found
-    if not found.files:
+        return dataset
+    if not dataset.files:
         raise ValueError(f"The folder {str(where)!r} holds no Parquet files; give the path of one that does.")
-    folders = [part for file in found.files for part in Path(os.path.relpath(file, where)).parent.parts]
+    folders = [part for file in dataset.files for part in Path(os.path.relpath(file, where)).parent.parts]
     in_names = {part.partition("=")[0] for part in folders if "=" in part}
-    partitioning = None if in_names <= set(found.schema.names) else "hive"  # some tools write them to the files, too
-    found = ds.dataset(where, format="parquet", partitioning=partitioning)
-    types = _types_of_columns(found, where)
-    fields = [field.with_type(types.get(field.name, field.type)) for field in found.schema]
-    schema = pa.schema(fields, metadata=found.schema.metadata)
-    same = schema.equals(found.schema)
-    return found if same else ds.dataset(where, schema, format="parquet", partitioning=partitioning)
+    partitioning = None if in_names <= set(dataset.schema.names) else "hive"  # some tools write them to the files, too
+    dataset = ds.dataset(where, format="parquet", partitioning=partitioning)
+    types = _types_of_columns(dataset, where)
+    fields = [field.with_type(types.get(field.name, field.type)) for field in dataset.schema]
+    schema = pa.schema(fields, metadata=dataset.schema.metadata)
+    same = schema.equals(dataset.schema)
+    return dataset if same else ds.dataset(where, schema, format="parquet", partitioning=partitioning)
 
 
-def _types_of_columns(found: Any, where: Path) -> dict[str, Any]:
+def _types_of_columns(dataset: Any, where: Path) -> dict[str, Any]:
     """The type of each column that holds the values of all files; a `ValueError` where a file lacks one.
 
     Arrow takes the columns and types of the first file, and leaves out what only other files have.
@@ -447,7 +448,7 @@ def _types_of_columns(found: Any, where: Path) -> dict[str, Any]:
 
     types: dict[str, Any] = {}
     first, known = "", set[str]()
-    for fragment in found.get_fragments():
+    for fragment in dataset.get_fragments():
         file = os.path.relpath(fragment.path, where)
         schema = fragment.physical_schema
         names = {*schema.names, *get_partition_keys(fragment.partition_expression)}
@@ -459,11 +460,11 @@ def _types_of_columns(found: Any, where: Path) -> dict[str, Any]:
                 f"Column {name!r} is in {has} and not in {lacks} of the folder {str(where)!r}; write its files with "
                 "the same columns, or give the path of one file."
             )
-        for name, one in zip(schema.names, schema.types, strict=True):
-            types[name] = _common_type(types.get(name, one), one)
+        for name, dtype in zip(schema.names, schema.types, strict=True):
+            types[name] = _common_type(types.get(name, dtype), dtype)
             if types[name] is None:
                 raise ValueError(
-                    f"Column {name!r} is of the type {one} in {file}, and of another in other files of the folder "
+                    f"Column {name!r} is of the type {dtype} in {file}, and of another in other files of the folder "
                     f"{str(where)!r}; write its files with the same types."
                 )
     return types
@@ -472,13 +473,13 @@ def _types_of_columns(found: Any, where: Path) -> dict[str, Any]:
 _ROW_NUMBERS = re.compile(r"__index_level_\d+__")  # pandas writes these of frames from which rows were taken
 
 
-def _common_type(one: Any, other: Any) -> Any:
+def _common_type(left: Any, right: Any) -> Any:
     """The type that holds the values of both; None where none does."""
     import pyarrow as pa
 
-    if one == other:
-        return one
-    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (one, other)]
+    if left == right:
+        return left
+    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (left, right)]
     try:
         both = pa.unify_schemas([pa.schema([("x", kind)]) for kind in plain], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid):

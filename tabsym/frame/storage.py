@@ -348,5 +348,6 @@ def days_of(moments: NDArray[Any]) -> Floats:
     unit, _ = np.datetime_data(moments.dtype)
     if unit not in PER_DAY:
         unit, moments = "s", moments.astype(f"{moments.dtype.kind}8[s]")
-    whole, rest = np.divmod(moments.view(np.int64), PER_DAY[unit])
-    return np.where(np.isnat(moments), np.nan, whole + rest / PER_DAY[unit])  # the same to the last bit in every unit
+    whole, remainder = np.divmod(moments.view(np.int64), PER_DAY[unit])
+    # the same to the last bit in every unit
+    return np.where(np.isnat(moments), np.nan, whole + remainder / PER_DAY[unit])

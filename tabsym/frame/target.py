@@ -51,11 +51,11 @@ class Target:
 
     def without(self, absent: NDArray[np.bool_]) -> Target:
         """Without classes (n_classes,) that are absent, as where all their rows have weight 0; these get any code."""
-        kept = np.flatnonzero(~absent)
-        if len(kept) == len(self.classes):
+        present = np.flatnonzero(~absent)
+        if len(present) == len(self.classes):
             return self
-        codes = np.minimum(np.searchsorted(kept, self.codes), len(kept) - 1)
-        return Target(codes.astype(np.int32), self.classes[kept])
+        codes = np.minimum(np.searchsorted(present, self.codes), len(present) - 1)
+        return Target(codes.astype(np.int32), self.classes[present])
 
 
 _FIRST_CALL = "pass all classes in the first call of partial_fit (classes=...)"
@@ -95,9 +95,9 @@ def check_classes(
     if classes is None:
         uniques, codes = _unique(values)
         if len(uniques) < 2:
-            shown = ", ".join(map(repr, uniques.tolist()))
+            listed = ", ".join(map(repr, uniques.tolist()))
             raise ValueError(
-                f"{caller} needs at least 2 classes, but the target has 1 class only ({shown}); "
+                f"{caller} needs at least 2 classes, but the target has 1 class only ({listed}); "
                 "choose another target or more rows."
             )
         return Target(codes.astype(np.int32), uniques)
@@ -140,9 +140,9 @@ def check_regression_target(y: Any, n_rows: int, *, caller: str = "tabsym") -> N
     large = np.abs(numbers) > _LARGEST
     if large.any():  # losses square the target: what has no finite square would end as NaN in every prediction
         row = int(np.argmax(large))
-        shown = f"{numbers[row]:g}" if np.isfinite(numbers[row]) else "an integer too large for a float"
+        size = f"{numbers[row]:g}" if np.isfinite(numbers[row]) else "an integer too large for a float"
         raise ValueError(
-            f"Row {row} of the target is {shown}, and its square is no finite number; "
+            f"Row {row} of the target is {size}, and its square is no finite number; "
             f"divide the target by a constant so that no value is above {_LARGEST:g} in size."
         )
     return numbers
@@ -155,11 +155,11 @@ def _kind_of_target(values: NDArray[Any]) -> str:
             values.dtype.kind, "numbers" if values.dtype.kind in "biuf" else "other"
         )
     types = {type(value) for value in values.tolist()}
-    if any(issubclass(one, _MOMENTS) for one in types):
+    if any(issubclass(cls, _MOMENTS) for cls in types):
         return "moments"
-    if any(issubclass(one, Complex) and not issubclass(one, Real) for one in types):
+    if any(issubclass(cls, Complex) and not issubclass(cls, Real) for cls in types):
         return "complex"
-    return "numbers" if all(issubclass(one, _NUMBERS) for one in types) else "other"
+    return "numbers" if all(issubclass(cls, _NUMBERS) for cls in types) else "other"
 
 
 def _first(values: NDArray[Any]) -> str:
@@ -323,11 +323,11 @@ def holds_classes(
     if few_are_classes and n_distinct <= MAX_CLASSES:
         return True
     if 2 < n_distinct <= MAX_CLASSES:
-        decided, other = ("classes", "continuous") if kind == "classes" else ("continuous", "classes")
-        shown = "labels of classes" if kind == "classes" else f"{kind}, a continuous target"
+        decided, alternative = ("classes", "continuous") if kind == "classes" else ("continuous", "classes")
+        meaning = "labels of classes" if kind == "classes" else f"{kind}, a continuous target"
         warn_user(
             f"{caller} takes the {n_distinct} whole numbers of the target, {values.min():g} to {values.max():g}, for "
-            f"{shown}; give target_type={other!r} if they are not, or target_type={decided!r} if they are."
+            f"{meaning}; give target_type={alternative!r} if they are not, or target_type={decided!r} if they are."
         )
     return kind == "classes"
 
@@ -424,17 +424,17 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
         return
     is_numbered_anew = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
     for name, values in by_row.items():
-        other = _labels(values)
-        if other is None or len(other) != len(index) or index.equals(other):
+        labels = _labels(values)
+        if labels is None or len(labels) != len(index) or index.equals(labels):
             continue
-        if is_numbered_anew and not (other.is_unique and other.isin(index).all()):
+        if is_numbered_anew and not (labels.is_unique and labels.isin(index).all()):
             continue
-        for row, (one, another) in enumerate(zip(index, other, strict=True)):
-            missing = pd.isna(one), pd.isna(another)
-            if missing[0] != missing[1] if any(missing) else one != another:
+        for row, (label, other_label) in enumerate(zip(index, labels, strict=True)):
+            missing = pd.isna(label), pd.isna(other_label)
+            if missing[0] != missing[1] if any(missing) else label != other_label:
                 raise ValueError(
-                    f"X and {name} have different indexes: row {row} is {one!r} in X and {another!r} in {name}; put "
-                    f"them in one order with {name}.loc[X.index], or where their rows go together as they are pass "
+                    f"X and {name} have different indexes: row {row} is {label!r} in X and {other_label!r} in {name}; "
+                    f"put them in one order with {name}.loc[X.index], or where their rows go together as they are pass "
                     f"{name}.to_numpy(), which has no labels."
                 )
 
@@ -567,7 +567,9 @@ def weights_of_classes(class_weight: Any, classes: NDArray[Any], totals: Floats)
     """
     if isinstance(class_weight, Mapping):
         number = Number(at_least=0)
-        given = {label: check_option(f"class_weight[{label!r}]", one, [number]) for label, one in class_weight.items()}
+        given = {
+            label: check_option(f"class_weight[{label!r}]", weight, [number]) for label, weight in class_weight.items()
+        }
         unknown = [label for label in given if label not in classes.tolist()]
         if unknown:
             raise ValueError(

@@ -278,7 +278,7 @@ class _Search:
         self._sorted: list[Sorted] = []  # without those that partition the rows as one before them does
         for column in sorted(columns, key=lambda column: -column.size):
             cells = Sorted(column, held_out.copies)
-            if column.size > 1 and not any(_is_same(cells, other) for other in self._sorted):
+            if column.size > 1 and not any(_is_same(cells, earlier) for earlier in self._sorted):
                 self._sorted.append(cells)
         self.columns = [sorted_column.column for sorted_column in self._sorted]
         self._taken: dict[tuple[int, ...], _Taken] = {}
@@ -316,7 +316,7 @@ class _Search:
         candidates: dict[tuple[int, ...], _Candidate] = {}
         for column, code in dict.fromkeys(category for category, _ in self._within):
             same = CodeColumn("", np.zeros(len(self.held_out.fold), dtype=np.int32), 1)
-            for index in (one for one in range(len(self.columns)) if one != column):
+            for index in (number for number in range(len(self.columns)) if number != column):
                 left = Sorted(self._restricted(index, column, code), self.held_out.copies)
                 evaluated = self._evaluate(_Candidate(left, same, (index,), (column, code)))
                 if evaluated.gain > ERRORS_ALONE * evaluated.error:

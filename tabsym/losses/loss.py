@@ -88,8 +88,8 @@ def gradients_at(value, target, loss, parameter, least):
 def _other_loss(score, target, loss, parameter):
     if loss == HINGE:
         side = 1.0 if target > 0 else -1.0
-        short = 1.0 - side * score
-        return max(0.0, short), (-side if short > 0.0 else 0.0), 1.0
+        shortfall = 1.0 - side * score
+        return max(0.0, shortfall), (-side if shortfall > 0.0 else 0.0), 1.0
     error = score - target
     size = abs(error)
     if size <= ROUNDING * (1.0 + abs(score)):
@@ -125,7 +125,7 @@ def slopes_of_many(scores, target):
     top = scores[0]
     for k in range(1, len(scores)):
         top = max(top, scores[k])
-    own = scores[target]
+    target_score = scores[target]
     total = 0.0
     for k in range(len(scores)):
         scores[k] = np.exp(scores[k] - top)
@@ -133,7 +133,7 @@ def slopes_of_many(scores, target):
     for k in range(len(scores)):
         scores[k] /= total
     scores[target] -= 1.0
-    return np.log(total) + top - own
+    return np.log(total) + top - target_score
 
 
 @kernels_by
@@ -177,8 +177,8 @@ def sum_softmax(odds, growth, share, p, predicted, hess):
     n_classes = len(growth)
     for k in range(n_classes):
         predicted[k] = 0.0
-        for other in range(n_classes):
-            hess[k, other] = 0.0
+        for j in range(n_classes):
+            hess[k, j] = 0.0
     for i in range(len(odds)):
         total = 0.0
         for k in range(n_classes):
@@ -186,15 +186,15 @@ def sum_softmax(odds, growth, share, p, predicted, hess):
             total += p[k]
         for k in range(n_classes):
             p[k] /= total
-            own = share[i] * p[k]
-            predicted[k] += own
-            hess[k, k] += own
+            weighted = share[i] * p[k]
+            predicted[k] += weighted
+            hess[k, k] += weighted
             if p[k] > 1e-9:
-                for other in range(k + 1):
-                    hess[k, other] -= own * p[other]
+                for j in range(k + 1):
+                    hess[k, j] -= weighted * p[j]
     for k in range(n_classes):
-        for other in range(k):
-            hess[other, k] = hess[k, other]
+        for j in range(k):
+            hess[j, k] = hess[k, j]
 
 
 # -- losses of models -----------------------------------------------------------------------------
@@ -268,12 +268,12 @@ class Loss:
         """The loss of each row (n,)."""
         values = np.empty(len(y))
 
-        def fill_part(number: int, own: slice) -> None:
+        def fill_part(number: int, part: slice) -> None:
             if self.code == MULTINOMIAL:
-                chosen = np.take_along_axis(margins[own], y[own].astype(np.int64)[:, None], axis=1)[:, 0]
-                values[own] = np.logaddexp.reduce(margins[own], axis=1) - chosen
+                chosen = np.take_along_axis(margins[part], y[part].astype(np.int64)[:, None], axis=1)[:, 0]
+                values[part] = np.logaddexp.reduce(margins[part], axis=1) - chosen
             else:
-                values[own] = self.rows(margins[own], y[own])[0]
+                values[part] = self.rows(margins[part], y[part])[0]
 
         by_parts(fill_part, len(y))
         return values
@@ -331,8 +331,8 @@ def as_kept(loss: Loss) -> tuple[int, float]:
     return loss.code, loss.parameter
 
 
-def keep(scores: Floats, y: Floats, code: int, far: float) -> Floats:
-    """The stored transforms of rows for `as_kept`'s code (see `stepped`); exponents are clipped to `far`.
+def keep(scores: Floats, y: Floats, code: int, max_exponent: float) -> Floats:
+    """The stored transforms of rows for `as_kept`'s code (see `stepped`); exponents are clipped to `max_exponent`.
 
     Scores and targets of shapes that broadcast.
     """
@@ -340,7 +340,7 @@ def keep(scores: Floats, y: Floats, code: int, far: float) -> Floats:
         return scores - y
     if code not in RATES:
         return scores.copy()
-    values = np.exp(np.clip(RATES[code] * scores, -far, far))
+    values = np.exp(np.clip(RATES[code] * scores, -max_exponent, max_exponent))
     return values * y if code == GAMMA else values
 
 
@@ -375,8 +375,8 @@ def deviance_and_likelihood(
     For the squared loss at the maximum-likelihood variance, as in weighted least squares; for gamma at the dispersion.
     Weights are those of all copies of a row, of which there are `copies` (n,).
     """
-    found = deviance(loss, margins, y, weight)
-    return found, _log_likelihood(loss, found, margins, y, weight, dispersion, copies)
+    total_deviance = deviance(loss, margins, y, weight)
+    return total_deviance, _log_likelihood(loss, total_deviance, margins, y, weight, dispersion, copies)
 
 
 def _log_likelihood(
@@ -424,19 +424,19 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
     Where a class has no rows yet (in `partial_fit`), half a row of mean weight is added to each class, so that its
     linear predictor is finite.
     """
-    own = np.zeros((len(y), n_outputs)) if offset is None else offset
+    margins = np.zeros((len(y), n_outputs)) if offset is None else offset
     if loss.code in (LOGISTIC, MULTINOMIAL):
         relative = None if weights is None else weights / weights.mean()
         counts = np.bincount(y.astype(np.int64), relative, max(n_outputs, 2)).astype(np.float64)
         counts = counts if counts.all() else counts + 0.5
         log_share = np.log(counts / counts.sum())
         start = log_share[1:] - log_share[:1] if loss.code == LOGISTIC else log_share - log_share.mean()
-        return start if offset is None else start + settled_shift(loss, own + start, y, weights)
+        return start if offset is None else start + settled_shift(loss, margins + start, y, weights)
     if loss.code == HINGE:
-        return _best_hinge(y, weights, own[:, 0])
+        return _best_hinge(y, weights, margins[:, 0])
     if loss.log_link:
-        return _best_log(loss, y, weights, own[:, 0])
-    y = y - own[:, 0]
+        return _best_log(loss, y, weights, margins[:, 0])
+    y = y - margins[:, 0]
     if loss.code == HUBER:
         middle = np.quantile(y, 0.5, weights=weights, method="inverted_cdf")
         return np.array([middle + _root(loss, np.full((len(y), 1), middle), y, weights)])
@@ -453,10 +453,10 @@ def _best_hinge(y: Floats, weights: Floats | None, offset: Floats) -> Floats:
     bounds = float(-1.0 - offset.max()), float(1.0 - offset.min())
     if bounds[0] >= bounds[1]:
         return np.array([bounds[0]])
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda c: np.average(np.maximum(0.0, 1.0 - side * (offset + c)), weights=weights), bounds=bounds
     )
-    return np.array([found.x])
+    return np.array([minimum.x])
 
 
 def _best_log(loss: Loss, y: Floats, weights: Floats | None, offset: Floats) -> Floats:
@@ -496,8 +496,8 @@ def _root(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> flo
     kernel = slope_of_shift(loss.code)
 
     def sums(shift: float) -> tuple[float, float]:
-        found = by_parts(lambda _, own: kernel(margins[own], y[own], weight[own], loss.parameter, shift), len(y))
-        gradients, hessians = zip(*found, strict=True)
+        results = by_parts(lambda _, part: kernel(margins[part], y[part], weight[part], loss.parameter, shift), len(y))
+        gradients, hessians = zip(*results, strict=True)
         return sum(gradients), sum(hessians)
 
     return root_by_sums(loss, sums, size * total)

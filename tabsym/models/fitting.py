@@ -174,7 +174,7 @@ def build_spec(
         fine=cuts.fine,
         levels=levels,
         count_effect=config.has_count_effects,
-        apart=apart,
+        main_only=apart,
     )
     return with_directions(spec, directions, training) if directions else spec
 

@@ -31,6 +31,12 @@ IDENTIFIERS = {
     ("compare", "encoders", "jitter", "modl", "plots", "stacking", "tiws"): """
         beside foretold found held own told Places
     """,
+    ("categories", "design", "frame", "interactions", "losses", "solvers"): """
+        apart beside far few found held here kept many most others rest spread there told
+    """,
+    ("categories", "design", "frame", "interactions", "losses"): "drawn own short shown",
+    ("categories", "design", "frame", "losses", "solvers"): "one",
+    ("frame", "losses"): "other",
 }
 """Retired as names of variables, functions, classes and attributes of these folders."""
 

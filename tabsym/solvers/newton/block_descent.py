@@ -156,14 +156,16 @@ class BlockDescent:
         self.report(decrease / self.total)
         return decrease / self.total
 
-    def is_held(self, index: int) -> bool:
+    def is_constrained(self, index: int) -> bool:
         """Whether a term takes steps within its constraint."""
         return self.is_bound and self.terms[index].is_monotone
 
     @cached_property
     def small(self) -> SmallTerms | None:
         """The small terms: the first of those that are updated one by one, which are ordered by size."""
-        alone = [index for index in range(len(self.terms)) if index not in self.together and not self.is_held(index)]
+        alone = [
+            index for index in range(len(self.terms)) if index not in self.together and not self.is_constrained(index)
+        ]
         indices = list(takewhile(lambda index: SmallTerms.fits(self.terms[index]), alone))
         if len(indices) < 2 or not isinstance(self.rows, SingleOutputRows) or len(parts_of(len(self.y))) > 1:
             return None
@@ -279,7 +281,7 @@ class BlockDescent:
     def update_block(self, index: int) -> float:
         """The Newton step of one term; returns half its Newton decrement."""
         term, theta, precision = self.terms[index], self.theta[index], self.precision[index]
-        if isinstance(self.rows, SingleOutputRows) and term.prior is not Prior.WALK and not self.is_held(index):
+        if isinstance(self.rows, SingleOutputRows) and term.prior is not Prior.WALK and not self.is_constrained(index):
             ridge = 0.0 if term.prior is Prior.FLAT else precision
             hessians = self.curvature[index]
             self.n_moves += 1
@@ -288,7 +290,7 @@ class BlockDescent:
         gradient, curvature = self.rows.collect(term)
         self.curvature[index] = curvature
         step = term.step_of_classes if self.loss.code == MULTINOMIAL else term.step
-        if self.is_held(index):
+        if self.is_constrained(index):
             step = term.monotone_step
         steps, decrease = step(gradient, curvature, theta, precision, self._max_step)
         self._move_rows(index, steps)
@@ -304,7 +306,7 @@ class BlockDescent:
             self._joint = JointSteps(information, is_constant=self.loss.code == SQUARED)
             for number, index in enumerate(self.together):
                 self.curvature[index] = information[:, number, number][None]
-        signs = np.array([self.terms[index].sign if self.is_held(index) else 0 for index in self.together])
+        signs = np.array([self.terms[index].sign if self.is_constrained(index) else 0 for index in self.together])
         theta = np.concatenate([self.theta[index] for index in self.together])
         steps = self._joint.steps(gradient) if not signs.any() else self._joint.steps_within(gradient, theta, signs)
         delta_eta = self.rows.delta_eta(self.joint_columns, steps)
@@ -356,7 +358,7 @@ class BlockDescent:
     def scores(self) -> Floats:
         """Linear predictors (n, K) of the rows, each under its model."""
         scores = self.rows.scores()
-        if self.rows.far < np.inf and not (np.abs(scores) < self.rows.far).all():
+        if self.rows.max_score < np.inf and not (np.abs(scores) < self.rows.max_score).all():
             return self.rows.scores_by_sums(self.terms, self.theta)
         return scores
 

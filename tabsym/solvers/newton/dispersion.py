@@ -109,9 +109,9 @@ def lowest_positive(y: Floats, weight: Floats, copies: Copies) -> tuple[float, i
     n_zeros = int(number[is_zero].sum())
     if n_zeros == 0 or is_zero.all():
         return 0.0, n_zeros
-    found = [y, y * of_one_copy(weight, copies)] if len(weight) else [y]
+    targets = [y, y * of_one_copy(weight, copies)] if len(weight) else [y]
     means = []
-    for values in found:
+    for values in targets:
         positive = values[~is_zero]
         order = np.argsort(positive)
         times = number[~is_zero][order]
@@ -150,7 +150,10 @@ class PositiveCounts:
 
     def __add__(self, other: PositiveCounts) -> PositiveCounts:
         pairs = zip(self.by_size, other.by_size, strict=True)
-        merged = (_by_size(*(np.concatenate(both) for both in zip(own, its, strict=True))) for own, its in pairs)
+        merged = (
+            _by_size(*(np.concatenate(both) for both in zip(counts, other_counts, strict=True)))
+            for counts, other_counts in pairs
+        )
         return PositiveCounts(self.n_zeros + other.n_zeros, tuple(merged))
 
     def lowest(self) -> float:
@@ -172,7 +175,7 @@ def _sizes(values: Floats) -> NDArray[np.int64]:
 
 def _by_size(sizes: NDArray[np.int64], numbers: Floats, sums: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
     distinct, position = np.unique(sizes, return_inverse=True)
-    added = [np.asarray(np.bincount(position, own, len(distinct)), dtype=np.float64) for own in (numbers, sums)]
+    added = [np.asarray(np.bincount(position, values, len(distinct)), dtype=np.float64) for values in (numbers, sums)]
     return distinct, added[0], added[1]
 
 
@@ -251,11 +254,11 @@ class WeightBins:
     @classmethod
     def of(cls, weight: Floats, copies: Copies) -> WeightBins:
         """By weights (n,) that are relative to their mean, times copies (n,)."""
-        one = of_one_copy(weight, copies)
-        index = np.clip(np.rint(BINS_TO_DOUBLE * np.log2(one)) + MAX_BIN, 0, 2 * MAX_BIN).astype(np.intp)
+        weight_of_copy = of_one_copy(weight, copies)
+        index = np.clip(np.rint(BINS_TO_DOUBLE * np.log2(weight_of_copy)) + MAX_BIN, 0, 2 * MAX_BIN).astype(np.intp)
         times = None if copies is None else copies.astype(np.float64)
         counts = np.bincount(index, times, 2 * MAX_BIN + 1).astype(np.float64)
-        of_rows = np.log(one) if times is None else times * np.log(one)
+        of_rows = np.log(weight_of_copy) if times is None else times * np.log(weight_of_copy)
         return cls(index, times, counts, np.bincount(index, of_rows, 2 * MAX_BIN + 1).astype(np.float64))
 
     def sums(self, gradients: Floats, hessians: Floats, weight: Floats, unit: float) -> Floats:
@@ -265,7 +268,7 @@ class WeightBins:
         """
         squares = np.square(gradients) / (np.maximum(hessians, 1e-300) * weight * unit)
         first = squares if self.times is None else self.times * squares
-        of_squares = (np.bincount(self.index, own, len(self.counts)) for own in (first, first * squares))
+        of_squares = (np.bincount(self.index, values, len(self.counts)) for values in (first, first * squares))
         return np.column_stack([self.counts, self.logs, *of_squares])
 
 
@@ -294,9 +297,9 @@ class PowerOfWeights:
             return 1.0
         self.value = min(likely_power(sums, leverage), self.value + POWER_STEP)
         counts, logs = sums[sums[:, 0] > 0.0, :2].T
-        rest = counts * np.exp((1.0 - self.value) * logs / counts)
+        scaled_counts = counts * np.exp((1.0 - self.value) * logs / counts)
         weights = np.exp(logs / counts)
-        return float((rest @ weights) / (counts @ weights) * counts.sum() / rest.sum())
+        return float((scaled_counts @ weights) / (counts @ weights) * counts.sum() / scaled_counts.sum())
 
 
 def likely_power(sums: Floats, leverage: float = 0.0) -> float:
@@ -331,8 +334,8 @@ def dispersion_of_deviance(deviance: float, power: float) -> float:
     if expected_deviance(LARGEST, power) <= deviance:
         return LARGEST
     log_ends = math.log(LOWEST / 2.0), math.log(LARGEST)
-    found = brentq(lambda log: expected_deviance(math.exp(log), power) - deviance, *log_ends, xtol=1e-6)
-    return math.exp(found)
+    log_dispersion = brentq(lambda log: expected_deviance(math.exp(log), power) - deviance, *log_ends, xtol=1e-6)
+    return math.exp(log_dispersion)
 
 
 def expected_deviance(dispersion: float, power: float) -> float:
@@ -346,8 +349,8 @@ def expected_deviance(dispersion: float, power: float) -> float:
         return 2.0 * float(-math.log(dispersion) - digamma(1.0 / dispersion))
     power = min(max(power, MIN_POWER), MAX_POWER)
     rate, shape = 1.0 / (dispersion * (2.0 - power)), (2.0 - power) / (power - 1.0)
-    spread = 12.0 * math.sqrt(rate) + 30.0  # numbers of events further off have no probability
-    events = np.arange(max(math.floor(rate - spread), 1.0), rate + spread)
+    half_width = 12.0 * math.sqrt(rate) + 30.0  # numbers of events further off have no probability
+    events = np.arange(max(math.floor(rate - half_width), 1.0), rate + half_width)
     logs = events * math.log(rate) - rate - gammaln(events + 1.0)
     logs += (2.0 - power) * math.log(dispersion * (power - 1.0))
     logs += gammaln(events * shape + 2.0 - power) - gammaln(events * shape)

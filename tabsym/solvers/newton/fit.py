@@ -140,13 +140,13 @@ def find_optimum(
         is_free = bool(solver.together) or 0.0 in given.values()  # an optimum that may be infinite
         # of several classes whose terms are all penalized, estimated variances are too rough to make more of
         if solver.loss.code != MULTINOMIAL or not estimates or is_free:
-            few = MORE_BESIDE_VARIANCES if estimates else MORE_ITERATIONS
-            most = few if newton.close >= CLOSE else newton.max_passes
-            n_iterations += solver.polish(dispersion, newton.close, most)
+            limit = MORE_BESIDE_VARIANCES if estimates else MORE_ITERATIONS
+            max_iterations = limit if newton.close >= CLOSE else newton.max_passes
+            n_iterations += solver.polish(dispersion, newton.close, max_iterations)
             if newton.close < ROUGHLY_CLOSE:  # an iteration's decrease is no bound where terms nearly determine others
                 more, is_reached = finish(solver, dispersion, newton.close, estimated=estimates)
                 n_iterations, converged = n_iterations + more, (converged or is_reached) and stood
-            more, is_within = iterate_within(solver, newton, most, dispersion, surely=not estimates)
+            more, is_within = iterate_within(solver, newton, max_iterations, dispersion, surely=not estimates)
             n_iterations, converged = n_iterations + more, converged and is_within
     except KeyboardInterrupt:
         interrupted = True
@@ -194,22 +194,22 @@ def _find_variances(
             solver.drop(index)
             components.edf[index] = 0.0
     components.take(fixed)
-    held = [
+    estimated = [
         index
         for index, term in enumerate(solver.terms)
         if term.prior is not Prior.FLAT and not solver.dropped[index] and index not in fixed
     ]
     is_exact = components.posteriors.is_joint and solver.loss.code == SQUARED  # REML, with any number of rows
     tunes = solver.n_outputs == 1 and not is_exact
-    rare = [index for index in held if tunes and _is_rare(solver, index, newton.rare_rows)]
-    common = [index for index in held if index not in rare]
+    rare = [index for index in estimated if tunes and _is_rare(solver, index, newton.rare_rows)]
+    common = [index for index in estimated if index not in rare]
     if components.has_dispersion or not rare:
-        n_iterations, stood = components.find(held, newton.tol, newton.max_passes, passing=rare)
+        n_iterations, stood = components.find(estimated, newton.tol, newton.max_passes, passing=rare)
         rare = [index for index in rare if not solver.dropped[index]]
     else:
         n_iterations, stood = _find_without(solver, components, common, rare, newton)
     if solver.loss.code == MULTINOMIAL:
-        n_iterations += _widen(solver, components, held, newton, rng)
+        n_iterations += _widen(solver, components, estimated, newton, rng)
     if not rare:
         for index in fixed:
             components.posterior(index)
@@ -239,10 +239,14 @@ def _find_variances(
 
 
 def _widen(
-    solver: BlockDescent, components: VarianceComponents, held: list[int], newton: Newton, rng: np.random.RandomState
+    solver: BlockDescent,
+    components: VarianceComponents,
+    estimated: list[int],
+    newton: Newton,
+    rng: np.random.RandomState,
 ) -> int:
     """Multiply the variances of several classes by a factor that held-out rows decide; the number of iterations."""
-    free = [index for index in held if not solver.dropped[index]]
+    free = [index for index in estimated if not solver.dropped[index]]
     if not free:
         return 0
     rows = solver.sample(MAX_HELD_OUT, rng)
@@ -282,10 +286,10 @@ def _find_without(
     waiting = [solver.precision[index] for index in rare]
     for index in rare:
         solver.dropped[index] = True
-    found = components.find(common, MEANWHILE * newton.tol, newton.max_passes)
+    result = components.find(common, MEANWHILE * newton.tol, newton.max_passes)
     for index, precision in zip(rare, waiting, strict=True):
         solver.dropped[index], solver.precision[index] = False, precision
-    return found
+    return result
 
 
 def _is_unique(solver: BlockDescent, index: int) -> bool:
@@ -332,9 +336,9 @@ def posterior_of(optimum: Optimum, newton: Newton, rng: np.random.RandomState) -
             variances = components.posterior(index).variances
         sd.append(root * np.sqrt(variances))
     components.count_unpenalized()  # whose posteriors count each by itself
-    found = None if samples is None else [root * one for one in samples.found]
+    scaled_samples = None if samples is None else [root * of_term for of_term in samples.deviations]
     together = None if together is None else components.pearson * together
-    return Posterior(sd, found, samples is None or samples.converged, together)
+    return Posterior(sd, scaled_samples, samples is None or samples.converged, together)
 
 
 @dataclass(frozen=True)
@@ -365,11 +369,11 @@ def bind(solver: BlockDescent) -> None:
     From 0 where that is nearer the optimum: coefficients that are not unique may be huge, and cancel between terms no
     more once some are moved.
     """
-    if all(term.is_feasible(own) for term, own in zip(solver.terms, solver.theta, strict=True) if term.is_monotone):
+    if all(term.is_feasible(coefs) for term, coefs in zip(solver.terms, solver.theta, strict=True) if term.is_monotone):
         return
     solver.is_bound = True
     every = zip(solver.terms, solver.theta, solver.curvature, strict=True)
-    nearest = [term.feasible(theta, own) if term.is_monotone else theta for term, theta, own in every]
+    nearest = [term.feasible(theta, curvature) if term.is_monotone else theta for term, theta, curvature in every]
     indices = solver.active
     solver.put([np.zeros_like(theta) for theta in nearest])
     at_zero = objective_of(solver, indices)

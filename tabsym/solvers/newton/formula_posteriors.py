@@ -281,12 +281,14 @@ def _other_factors(spec: ModelSpec) -> dict[int, tuple[object, ...]]:
     other_factors: dict[int, set[tuple[object, ...]]] = {}
     for term in spec.fitted_terms:
         for block in (factor.block for factor in term.factors):
-            others = [(one.block, one.columns, one.component) for one in term.factors if one.block != block]
-            other_factors.setdefault(block, set()).add((len(term.factors), *sorted(others)))
+            multipliers = [
+                (factor.block, factor.columns, factor.component) for factor in term.factors if factor.block != block
+            ]
+            other_factors.setdefault(block, set()).add((len(term.factors), *sorted(multipliers)))
     return {
-        block: next(iter(found))
-        for block, found in other_factors.items()
-        if spec.blocks[block].rank == 1 and len(found) == 1
+        block: next(iter(variants))
+        for block, variants in other_factors.items()
+        if spec.blocks[block].rank == 1 and len(variants) == 1
     }
 
 

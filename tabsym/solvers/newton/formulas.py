@@ -245,7 +245,7 @@ def fit_formula(
         objective.working = _working_dispersion(objective, start)
     is_regression = task.loss.code not in (LOGISTIC, MULTINOMIAL)
     if penalty is None and is_regression and design_effect(rows.weight, copies) > UNEVEN:
-        slopes, hessians = (own[:, 0] for own in _grads(objective, start))
+        slopes, hessians = (derivatives[:, 0] for derivatives in _grads(objective, start))
         objective.weight_bins = WeightBins.of(rows.weight, copies)
         objective.power = PowerOfWeights(objective.weight_bins.sums(slopes, hessians, rows.weight, objective.unit))
     starts = [start]
@@ -500,8 +500,8 @@ def _exchanges(spec: ModelSpec, phi: Floats) -> Floats:
     directions = [np.zeros(spec.n_coefs)]
     for term in spec.fitted_terms:
         powers = Counter(factor.block for factor in term.factors)
-        first, *others = powers
-        for factor in others:
+        first, *other_factors = powers
+        for factor in other_factors:
             directions.append(np.zeros(spec.n_coefs))
             directions[-1][spec.coefs(first)] = powers[factor] * phi[spec.coefs(first)]
             directions[-1][spec.coefs(factor)] = -powers[first] * phi[spec.coefs(factor)]
@@ -576,8 +576,10 @@ def _evaluate(objective: Objective, phi: Floats) -> _EvaluatedTerms:
         posteriors = FormulaPosteriors(derivatives, hessians[:, output])
         for index, _ in objective.penalized():
             centred = objective.centred[index]
-            variances[spec.coefs(index), output], own = posteriors.of(index, float(precisions[index]), centred=centred)
-            edf[index] += own
+            variances[spec.coefs(index), output], block_edf = posteriors.of(
+                index, float(precisions[index]), centred=centred
+            )
+            edf[index] += block_edf
             used += spec.blocks[index].rank if centred else 0
         for index, variance in zip(posteriors.unpenalized, posteriors.unpenalized_variances(), strict=True):
             edf[index] += posteriors.unpenalized_rank / len(posteriors.unpenalized)

@@ -76,8 +76,8 @@ def can_be_joint(terms: Sequence[SolverTerm], indices: Sequence[int]) -> bool:
     """Whether all terms but the largest with a ridge penalty are few enough for joint posteriors."""
     largest = largest_ridge(terms, indices)
     size = 0 if largest is None else terms[largest].size
-    n_others = sum(terms[index].size for index in indices) - size
-    return n_others <= MAX_OTHERS and n_others * size <= MAX_CROSS_LARGEST
+    n_other_coefs = sum(terms[index].size for index in indices) - size
+    return n_other_coefs <= MAX_OTHERS and n_other_coefs * size <= MAX_CROSS_LARGEST
 
 
 class StackedTerms:
@@ -151,23 +151,23 @@ class Information:
         p_k, p_m = self._probabilities[:, k], self._probabilities[:, m]
         return np.asarray(self._weight * p_k * ((1.0 if k == m else 0.0) - p_m))
 
-    def beside(self, index: int, others: Sequence[int]) -> tuple[Floats, Floats]:
+    def cross_information(self, index: int, other_terms: Sequence[int]) -> tuple[Floats, Floats]:
         """The diagonal of a term's information with its penalty (q,), and the cross-information with others (q, p).
 
         Of terms that are nested in each other, as an interaction at several numbers of bins, the finest come first: the
         sums of the coarser terms are sums of the finest one's, so that the rows need not be visited again.
         """
         term = self.solver.terms[index]
-        diagonal, sums = self._from_finer(term, others) or self.sum_cross(index, others)
+        diagonal, sums = self._from_finer(term, other_terms) or self.sum_cross(index, other_terms)
         if self.has_rows and sums.size <= MAX_CACHED * len(term.codes):
-            self._cross_sums.append((term, list(others), diagonal, sums))
+            self._cross_sums.append((term, list(other_terms), diagonal, sums))
         return diagonal + self.solver.precision[index], sums
 
-    def _from_finer(self, term: SolverTerm, others: Sequence[int]) -> tuple[Floats, Floats] | None:
+    def _from_finer(self, term: SolverTerm, other_terms: Sequence[int]) -> tuple[Floats, Floats] | None:
         """The sums of a term by the cached ones of a term that is nested in it; the smallest such term is the last."""
-        for finer, finer_others, diagonal, sums in reversed(self._cross_sums):
+        for finer, cached_terms, diagonal, sums in reversed(self._cross_sums):
             same_x = finer.x is term.x or not len(finer.x) + len(term.x)
-            if not same_x or finer_others[: len(others)] != list(others):
+            if not same_x or cached_terms[: len(other_terms)] != list(other_terms):
                 continue
             parent = np.empty(finer.size, dtype=np.int32)
             if nests(finer.codes, term.codes, parent):
@@ -176,15 +176,17 @@ class Information:
                 return parent_diagonal, parent_sums
         return None
 
-    def eliminate(self, index: int, others: Sequence[int], matrix: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+    def eliminate(
+        self, index: int, other_terms: Sequence[int], matrix: Floats
+    ) -> tuple[Floats, Callable[[Floats], Floats]]:
         """Subtract from the information on others (p, p), its lower triangle, what eliminating a ridge term takes.
 
         Returns the inverse of the term's diagonal information (q,), and a function for the product of coefficients (q,)
         with the cross-information.
         """
-        term, columns = self.solver.terms[index], StackedTerms([self.solver.terms[i] for i in others])
+        term, columns = self.solver.terms[index], StackedTerms([self.solver.terms[i] for i in other_terms])
         if term.size * columns.size <= MAX_SHARED_OF_PARTS or not self.has_rows:
-            diagonal, shared = self.beside(index, others)
+            diagonal, shared = self.cross_information(index, other_terms)
             alone = inverse_or(0.0, diagonal)
             subtract_square(shared, alone, matrix)
             return alone, lambda by: np.asarray(by @ shared)
@@ -209,10 +211,10 @@ class Information:
         return alone, by_cross
 
     def sum_cross(
-        self, index: int, others: Sequence[int], start: tuple[Floats, Floats] | None = None
+        self, index: int, other_terms: Sequence[int], start: tuple[Floats, Floats] | None = None
     ) -> tuple[Floats, Floats]:
-        """The sums over rows in `beside`, added to those of other rows, `start`."""
-        term, columns = self.solver.terms[index], StackedTerms([self.solver.terms[i] for i in others])
+        """The sums over rows in `cross_information`, added to those of other rows, `start`."""
+        term, columns = self.solver.terms[index], StackedTerms([self.solver.terms[i] for i in other_terms])
         values = self._curvature(0, 0)
         if term.size * columns.size > MAX_SHARED_OF_PARTS or start is not None:
             diagonal, sums = start or (np.zeros(term.size), np.zeros((term.size, columns.size)))
@@ -227,10 +229,10 @@ class Information:
         diagonals, parts = zip(*by_parts(sum_part, len(values)), strict=True)
         return np.asarray(sum(diagonals)), np.asarray(sum(parts))
 
-    def beside_of_classes(self, index: int, others: Sequence[int]) -> tuple[Floats, Floats]:
+    def cross_information_of_classes(self, index: int, other_terms: Sequence[int]) -> tuple[Floats, Floats]:
         """The information without penalty on a term (q, K, K), and between it and others (q, K, K p) by class."""
         term, k = self.solver.terms[index], self.k
-        columns = StackedTerms([self.solver.terms[i] for i in others])
+        columns = StackedTerms([self.solver.terms[i] for i in other_terms])
         matrices, shared = np.zeros((k, k, term.size)), np.zeros((k, k, term.size, columns.size))
         for a in range(k):
             for b in range(a + 1):
@@ -270,11 +272,11 @@ class Information:
         diagonal.
         """
         terms = self.solver.terms
-        *others, largest = sorted(indices, key=lambda index: terms[index].size)
-        size = sum(terms[index].size for index in others)
+        *other_terms, largest = sorted(indices, key=lambda index: terms[index].size)
+        size = sum(terms[index].size for index in other_terms)
         if size > MAX_COEFS or size * terms[largest].size > MAX_SHARED:
             return None, 0
-        diagonal, shared, whole = self.sum_weights(largest, others)
+        diagonal, shared, whole = self.sum_weights(largest, other_terms)
         is_informed, sizes = diagonal > 0.0, np.diag(whole)
         root = np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
         left = whole - (shared[is_informed] / diagonal[is_informed, None]).T @ shared[is_informed]
@@ -284,10 +286,10 @@ class Information:
         return int(rank), int(np.count_nonzero(is_informed) + np.count_nonzero(sizes))
 
     def sum_weights(
-        self, index: int, others: Sequence[int], start: tuple[Floats, Floats, Floats] | None = None
+        self, index: int, other_terms: Sequence[int], start: tuple[Floats, Floats, Floats] | None = None
     ) -> tuple[Floats, Floats, Floats]:
         """The rows' weights, without the loss, as in `sum_cross`, and by pairs of the others' coefficients (p, p)."""
-        term, columns = self.solver.terms[index], StackedTerms([self.solver.terms[i] for i in others])
+        term, columns = self.solver.terms[index], StackedTerms([self.solver.terms[i] for i in other_terms])
         p, weight = columns.size, self._weight
         diagonal, shared, pairs = start or (np.zeros(term.size), np.zeros((term.size, p)), np.zeros((p, p)))
         sum_cross(term.codes, term.x, *columns.arrays, weight, diagonal, shared)
@@ -297,12 +299,12 @@ class Information:
         """Add a term's penalty, and constrain its mean, and the direction common to all classes."""
         k, size = self.k, block.stop - block.start
         level = max(float(np.trace(whole[0, block, 0, block])), 1e-300)
-        own = np.array([np.diag(whole[a, block, a, block]) for a in range(k)])
-        little = NEXT_TO_NONE * own.max(axis=1, keepdims=True)
-        more = np.where((own > 0.0) & (own < little), little, 0.0)
+        diagonals = np.array([np.diag(whole[a, block, a, block]) for a in range(k)])
+        little = NEXT_TO_NONE * diagonals.max(axis=1, keepdims=True)
+        more = np.where((diagonals > 0.0) & (diagonals < little), little, 0.0)
         weights = self.mean_weights.get(index)
         if weights is not None:  # of those that are known: the others' directions would be of all coefficients
-            is_known = (own > NEARLY_CERTAIN * weights * own.sum(axis=1, keepdims=True)).all(axis=0)
+            is_known = (diagonals > NEARLY_CERTAIN * weights * diagonals.sum(axis=1, keepdims=True)).all(axis=0)
             weights = np.where(is_known, weights, 0.0) if is_known.any() else weights
         for a in range(k):
             whole[a, block, a, block] += penalty_of(self.solver.terms[index], self.solver.precision[index])

@@ -80,8 +80,8 @@ def finish(solver: BlockDescent, dispersion: float, close: float, *, estimated: 
         n_iterations, is_done = _iterate_on(solver, enough)
         if is_done:
             return n_iterations, True
-    most = MAX_STEPS if solver.loss.canonical or not solver.loss.log_link else MAX_SCORING_STEPS
-    n_steps, is_done = _take_steps(solver, indices, system_of, enough, most)
+    max_steps = MAX_STEPS if solver.loss.canonical or not solver.loss.log_link else MAX_SCORING_STEPS
+    n_steps, is_done = _take_steps(solver, indices, system_of, enough, max_steps)
     return n_iterations + n_steps, is_done
 
 
@@ -147,11 +147,11 @@ def _system_for(
     if not is_free or solver.is_bound or not ridges:
         return None
     largest = max(terms[index].size for index in ridges)
-    beside, k = n_coefs - largest, solver.n_outputs
+    n_other_coefs, k = n_coefs - largest, solver.n_outputs
     if solver.loss.code == MULTINOMIAL:
-        fits = k * beside <= MAX_COEFS and k * k * beside * largest <= MAX_SHARED
+        fits = k * n_other_coefs <= MAX_COEFS and k * k * n_other_coefs * largest <= MAX_SHARED
         return _eliminated_of_classes if fits and solver.makes_information is None else None
-    if beside <= MAX_COEFS and beside * largest <= MAX_SHARED:
+    if n_other_coefs <= MAX_COEFS and n_other_coefs * largest <= MAX_SHARED:
         return _eliminated
     is_small = solver.makes_information is None and len(solver.y) * len(indices) <= MAX_ENTRIES
     return partial(_by_conjugate_gradients, enough=enough) if is_small and (solver.together or not estimated) else None
@@ -174,7 +174,7 @@ def _iterate_on(solver: BlockDescent, enough: float) -> tuple[int, bool]:
     return n_iterations, False
 
 
-def _beside_largest(solver: BlockDescent, indices: list[int]) -> tuple[int, list[int]]:
+def _split_largest(solver: BlockDescent, indices: list[int]) -> tuple[int, list[int]]:
     """The largest ridge term, and the others."""
     largest = largest_ridge(solver.terms, indices)
     assert largest is not None, "such systems are for models that have one"
@@ -193,12 +193,12 @@ def _factor_of(information: Floats, size: Floats) -> tuple[Floats, bool] | None:
 def _gradients(solver: BlockDescent, indices: list[int]) -> list[Floats]:
     """Gradients (q, K) of the terms, with penalties."""
     if solver.loss.code == MULTINOMIAL:
-        found = [solver.rows.collect(solver.terms[index])[0] for index in indices]
+        gradients = [solver.rows.collect(solver.terms[index])[0] for index in indices]
     else:
-        found = [own[:, None] for own in solver.gradients(indices)]
+        gradients = [gradient[:, None] for gradient in solver.gradients(indices)]
     return [
-        own + solver.terms[index].penalty_gradient(solver.theta[index], solver.precision[index])
-        for index, own in zip(indices, found, strict=True)
+        gradient + solver.terms[index].penalty_gradient(solver.theta[index], solver.precision[index])
+        for index, gradient in zip(indices, gradients, strict=True)
     ]
 
 
@@ -219,7 +219,7 @@ class _DenseInformation:
         face = None
         if solver.is_bound:  # the moves that keep to the constraints that hold with equality
             pairs = [(solver.terms[index], solver.theta[index]) for index in indices]
-            face = block_diag(*(term.face(own) if term.is_monotone else np.eye(term.size) for term, own in pairs))
+            face = block_diag(*(term.face(coefs) if term.is_monotone else np.eye(term.size) for term, coefs in pairs))
             information = face.T @ information @ face
         return cls(_factor_of(information, np.diag(information)), face)
 
@@ -232,7 +232,7 @@ class _DenseInformation:
             return [], 0.0
         moves = -cho_solve(self.factor, gradient)
         decrease = -0.5 * float(gradient @ moves)
-        ends = np.cumsum([len(one) for one in gradients])
+        ends = np.cumsum([len(block) for block in gradients])
         moves = moves if self.face is None else self.face @ moves
         return np.split(moves.reshape(-1, ends[-1]).T, ends[:-1]), decrease
 
@@ -252,24 +252,27 @@ class _Eliminated:
 
     def steps(self, gradients: list[Floats]) -> tuple[list[Floats], float]:
         """Newton steps of the terms, and half the Newton decrement; 0 where the system cannot be solved."""
-        own, others = gradients[self.index][:, 0], [*gradients[: self.index], *gradients[self.index + 1 :]]
-        gradient = np.concatenate(others)[:, 0]
-        is_finite = np.isfinite(gradient).all() and np.isfinite(own).all()
-        moves = self.solve(self.shared.T @ (self.alone * own) - gradient) if is_finite else None
+        largest_gradient, other_gradients = (
+            gradients[self.index][:, 0],
+            [*gradients[: self.index], *gradients[self.index + 1 :]],
+        )
+        gradient = np.concatenate(other_gradients)[:, 0]
+        is_finite = np.isfinite(gradient).all() and np.isfinite(largest_gradient).all()
+        moves = self.solve(self.shared.T @ (self.alone * largest_gradient) - gradient) if is_finite else None
         if moves is None:
             return [], 0.0
-        of_largest = -self.alone * (own + self.shared @ moves)
-        decrease = -0.5 * float(gradient @ moves + own @ of_largest)
-        steps = np.split(moves[:, None], np.cumsum([len(one) for one in others])[:-1])
+        of_largest = -self.alone * (largest_gradient + self.shared @ moves)
+        decrease = -0.5 * float(gradient @ moves + largest_gradient @ of_largest)
+        steps = np.split(moves[:, None], np.cumsum([len(block) for block in other_gradients])[:-1])
         return [*steps[: self.index], of_largest[:, None], *steps[self.index :]], decrease
 
 
 def _eliminated(solver: BlockDescent, indices: list[int]) -> _Eliminated:
     """With a dense matrix of the other terms."""
-    largest, others = _beside_largest(solver, indices)
-    information = information_of(solver, _free_means(solver, others))
-    own, shared = information.beside(largest, others)
-    alone, left = inverse_or(0.0, own), information.of(others)
+    largest, other_terms = _split_largest(solver, indices)
+    information = information_of(solver, _free_means(solver, other_terms))
+    diagonal, shared = information.cross_information(largest, other_terms)
+    alone, left = inverse_or(0.0, diagonal), information.of(other_terms)
     size = np.diag(left).copy()
     left -= shared.T @ (alone[:, None] * shared)
     factor = _factor_of(left, size)
@@ -292,16 +295,19 @@ class _EliminatedOfClasses:
 
     def steps(self, gradients: list[Floats]) -> tuple[list[Floats], float]:
         """Newton steps of the terms, and half the Newton decrement; 0 where the system cannot be solved."""
-        own, others = gradients[self.index], [*gradients[: self.index], *gradients[self.index + 1 :]]
-        gradient = np.concatenate(others).T.ravel()
-        if self.factor is None or not (np.isfinite(gradient).all() and np.isfinite(own).all()):
+        largest_gradient, other_gradients = (
+            gradients[self.index],
+            [*gradients[: self.index], *gradients[self.index + 1 :]],
+        )
+        gradient = np.concatenate(other_gradients).T.ravel()
+        if self.factor is None or not (np.isfinite(gradient).all() and np.isfinite(largest_gradient).all()):
             return [], 0.0
-        follows = np.einsum("qkl,ql->qk", self.alone, own)
+        follows = np.einsum("qkl,ql->qk", self.alone, largest_gradient)
         moves = cho_solve(self.factor, np.einsum("qkm,qk->m", self.shared, follows) - gradient)
-        of_largest = -np.einsum("qkl,ql->qk", self.alone, own + self.shared @ moves)
-        decrease = -0.5 * float(gradient @ moves + (own * of_largest).sum())
-        ends = np.cumsum([len(one) for one in others])[:-1]
-        steps = np.split(moves.reshape(own.shape[1], -1).T, ends)
+        of_largest = -np.einsum("qkl,ql->qk", self.alone, largest_gradient + self.shared @ moves)
+        decrease = -0.5 * float(gradient @ moves + (largest_gradient * of_largest).sum())
+        ends = np.cumsum([len(block) for block in other_gradients])[:-1]
+        steps = np.split(moves.reshape(largest_gradient.shape[1], -1).T, ends)
         return [*steps[: self.index], of_largest, *steps[self.index :]], decrease
 
 
@@ -311,13 +317,16 @@ _System = _DenseInformation | _Eliminated | _EliminatedOfClasses
 
 def _eliminated_of_classes(solver: BlockDescent, indices: list[int]) -> _EliminatedOfClasses:
     """With a dense matrix of the other terms."""
-    (largest, others), k = _beside_largest(solver, indices), solver.n_outputs
-    information = information_of(solver, _free_means(solver, others))
-    own, shared = information.beside_of_classes(largest, others)
-    held = own + (solver.precision[largest] + RIDGE_OF_DIAGONAL * np.einsum("qkk->q", own)[:, None, None]) * np.eye(k)
-    held += np.full((k, k), 1.0 / k) * np.einsum("qkk->q", own)[:, None, None]  # the direction common to all classes
-    alone = np.linalg.inv(np.where(np.einsum("qkk->q", held)[:, None, None] > 0.0, held, np.eye(k)))
-    left = information.of(others)
+    (largest, other_terms), k = _split_largest(solver, indices), solver.n_outputs
+    information = information_of(solver, _free_means(solver, other_terms))
+    blocks, shared = information.cross_information_of_classes(largest, other_terms)
+    penalized = blocks + (
+        solver.precision[largest] + RIDGE_OF_DIAGONAL * np.einsum("qkk->q", blocks)[:, None, None]
+    ) * np.eye(k)
+    # the direction common to all classes
+    penalized += np.full((k, k), 1.0 / k) * np.einsum("qkk->q", blocks)[:, None, None]
+    alone = np.linalg.inv(np.where(np.einsum("qkk->q", penalized)[:, None, None] > 0.0, penalized, np.eye(k)))
+    left = information.of(other_terms)
     size = np.diag(left).copy()
     flat = shared.reshape(-1, shared.shape[2])
     left = left - flat.T @ (alone @ shared).reshape(flat.shape)
@@ -326,33 +335,35 @@ def _eliminated_of_classes(solver: BlockDescent, indices: list[int]) -> _Elimina
 
 def _by_conjugate_gradients(solver: BlockDescent, indices: list[int], enough: float) -> _Eliminated:
     """With sparse matrices, where other terms are large too; unknowns are scaled by the diagonal of what is left."""
-    largest, others = _beside_largest(solver, indices)
+    largest, other_terms = _split_largest(solver, indices)
     values = solver.expected_curvature()
-    own = _design(solver.terms[largest])
-    design = sparse.hstack([_design(solver.terms[index]) for index in others]).tocsr()
+    largest_design = _design(solver.terms[largest])
+    design = sparse.hstack([_design(solver.terms[index]) for index in other_terms]).tocsr()
     weighted = sparse.csr_array(design * values[:, None])
-    penalties = sparse.block_diag([_penalty(solver.terms[index], solver.precision[index]) for index in others])
-    beside = sparse.csr_array(design.T @ weighted + penalties)
-    alone = inverse_or(0.0, (own * own).T @ values + solver.precision[largest])
-    shared, size = sparse.csr_array(own.T @ weighted), beside.diagonal()
+    penalties = sparse.block_diag([_penalty(solver.terms[index], solver.precision[index]) for index in other_terms])
+    other_information = sparse.csr_array(design.T @ weighted + penalties)
+    alone = inverse_or(0.0, (largest_design * largest_design).T @ values + solver.precision[largest])
+    shared, size = sparse.csr_array(largest_design.T @ weighted), other_information.diagonal()
     least = np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
     diagonal = np.maximum(size - (shared * shared).T @ alone, 0.0) + least
 
     def left(moves: Floats) -> Floats:
-        return np.asarray(beside @ moves - shared.T @ (alone * (shared @ moves)))
+        return np.asarray(other_information @ moves - shared.T @ (alone * (shared @ moves)))
 
     whole = LinearOperator((len(size),) * 2, matvec=left, dtype=np.float64)
     scaled = LinearOperator((len(size),) * 2, matvec=lambda moves: moves / diagonal, dtype=np.float64)
 
-    most = int(np.clip(MAX_VISITED // (beside.nnz + 2 * shared.nnz), MIN_PRODUCTS, MAX_PRODUCTS))
+    max_iterations = int(np.clip(MAX_VISITED // (other_information.nnz + 2 * shared.nnz), MIN_PRODUCTS, MAX_PRODUCTS))
     largest_known = 0.0
 
     def solve(known: Floats) -> Floats | None:
         nonlocal largest_known  # the gradients of later steps are what was left of the first
         largest_known = max(largest_known, float(np.linalg.norm(known)))
-        found, n_products = cg(whole, known, rtol=SOLVED, atol=1e-3 * SOLVED * largest_known, maxiter=most, M=scaled)
-        is_solved = not n_products or 0.5 * float(known @ found) <= enough  # where none are connected it stagnates
-        return np.asarray(found) if is_solved else None
+        solution, n_products = cg(
+            whole, known, rtol=SOLVED, atol=1e-3 * SOLVED * largest_known, maxiter=max_iterations, M=scaled
+        )
+        is_solved = not n_products or 0.5 * float(known @ solution) <= enough  # where none are connected it stagnates
+        return np.asarray(solution) if is_solved else None
 
     return _Eliminated(indices.index(largest), alone, shared, solve)
 
@@ -398,7 +409,7 @@ def _take(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> bool
         moved = list(theta)
         for index, step in zip(indices, steps, strict=True):
             moved[index] = theta[index] + share * step
-            if solver.is_held(index):  # up to rounding it is there
+            if solver.is_constrained(index):  # up to rounding it is there
                 moved[index] = solver.terms[index].feasible(moved[index], solver.curvature[index])
         solver.put(moved)
         if objective_of(solver, indices) <= before:

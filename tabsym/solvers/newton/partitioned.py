@@ -104,7 +104,7 @@ def _plus(total: Any, more: Any) -> Any:
 class _RowsInParts:
     """The rows of `BlockDescent`, by sums; the steps of a term are sent with the next call."""
 
-    far = np.inf
+    max_score = np.inf
 
     def __init__(self, engine: Engine, loss: Loss, width: int) -> None:
         self._engine, self.width = engine, width
@@ -262,7 +262,10 @@ class DescentInParts(BlockDescent):
             first += n
         codes, factors, y, weight, start = zip(*samples, strict=True)
         parts = zip(self.terms, zip(*codes, strict=True), zip(*factors, strict=True), strict=True)
-        terms = [replace(term, codes=np.concatenate(own), x=np.concatenate(x)) for term, own, x in parts]
+        terms = [
+            replace(term, codes=np.concatenate(codes_of_parts), x=np.concatenate(x))
+            for term, codes_of_parts, x in parts
+        ]
         return terms, np.concatenate(y), np.concatenate(weight), np.concatenate(start), None
 
     def put(self, theta: Sequence[Floats]) -> None:
@@ -295,12 +298,12 @@ MAX_PERMUTED = 50_000_000
 """Of more rows a sample is drawn without an order of all of them."""
 
 
-def draw_rows(n_rows: int, n_drawn: int, rng: np.random.RandomState) -> NDArray[np.int64]:
+def draw_rows(n_rows: int, n_sampled: int, rng: np.random.RandomState) -> NDArray[np.int64]:
     """Numbers of different rows, at random."""
     if n_rows <= MAX_PERMUTED:
-        return rng.permutation(n_rows)[:n_drawn]
-    drawn = np.unique(rng.randint(n_rows, size=n_drawn + n_drawn // 50, dtype=np.int64))
-    return rng.permutation(drawn)[:n_drawn]
+        return rng.permutation(n_rows)[:n_sampled]
+    sampled = np.unique(rng.randint(n_rows, size=n_sampled + n_sampled // 50, dtype=np.int64))
+    return rng.permutation(sampled)[:n_sampled]
 
 
 class _InformationInParts(Information):
@@ -310,15 +313,15 @@ class _InformationInParts(Information):
         return np.asarray(self.solver._sums.ask("pairs", list(indices))[0])  # type: ignore[attr-defined]
 
     def sum_cross(
-        self, index: int, others: Sequence[int], start: tuple[Floats, Floats] | None = None
+        self, index: int, other_terms: Sequence[int], start: tuple[Floats, Floats] | None = None
     ) -> tuple[Floats, Floats]:
-        diagonal, sums = self.solver._sums.ask("cross_sums", index, list(others))  # type: ignore[attr-defined]
+        diagonal, sums = self.solver._sums.ask("cross_sums", index, list(other_terms))  # type: ignore[attr-defined]
         return diagonal, sums
 
     def sum_weights(
-        self, index: int, others: Sequence[int], start: tuple[Floats, Floats, Floats] | None = None
+        self, index: int, other_terms: Sequence[int], start: tuple[Floats, Floats, Floats] | None = None
     ) -> tuple[Floats, Floats, Floats]:
-        diagonal, shared, pairs = self.solver._sums.ask("weights", index, list(others))  # type: ignore[attr-defined]
+        diagonal, shared, pairs = self.solver._sums.ask("weights", index, list(other_terms))  # type: ignore[attr-defined]
         return diagonal, shared, pairs
 
 
@@ -576,16 +579,16 @@ class Shard(BlockDescent):
         return (Information(self, {}).sum_pairs(indices),)
 
     def cross_sums(
-        self, index: int, others: Sequence[int], start: tuple[Floats, Floats] | None = None
+        self, index: int, other_terms: Sequence[int], start: tuple[Floats, Floats] | None = None
     ) -> tuple[Floats, Floats]:
         """The sums of `Information.sum_cross`, added to `start`, those of other parts."""
-        return Information(self, {}).sum_cross(index, others, start)
+        return Information(self, {}).sum_cross(index, other_terms, start)
 
     def weights(
-        self, index: int, others: Sequence[int], start: tuple[Floats, Floats, Floats] | None = None
+        self, index: int, other_terms: Sequence[int], start: tuple[Floats, Floats, Floats] | None = None
     ) -> tuple[Floats, Floats, Floats]:
         """The sums of `Information.sum_weights`, added to `start`, those of other parts."""
-        return Information(self, {}).sum_weights(index, others, start)
+        return Information(self, {}).sum_weights(index, other_terms, start)
 
     def weighted_pairs(self, indices: Sequence[int]) -> tuple[Floats]:
         """Pairs of terms of one coefficient each without the loss, for the rank of their design."""

@@ -336,24 +336,24 @@ class JointPosteriors(TermPosteriors):
             return self._cache[index]
         active = solver.active
         largest = largest_ridge(solver.terms, active)
-        others, information = [one for one in active if one != largest], information_of(solver, {})
-        left, self._cache, self._cached_at = information.of(others), {}, now
+        other_terms, information = [i for i in active if i != largest], information_of(solver, {})
+        left, self._cache, self._cached_at = information.of(other_terms), {}, now
         if largest is not None:
-            diagonal, shared = information.beside(largest, others)
+            diagonal, shared = information.cross_information(largest, other_terms)
             alone = inverse_or(0.0, diagonal)
             follows = alone[:, None] * shared
             left = left - shared.T @ follows
-        covariance = inverse(left, self._levels(others))[0]
+        covariance = inverse(left, self._levels(other_terms))[0]
         if largest is not None:
             more = np.einsum("qp,pr,qr->q", follows, covariance, follows, optimize=True)
             variances = inverse_or(np.inf, diagonal) + more
             self._cache[largest] = variances[:, None], float(variances[np.isfinite(variances)].sum())
-        for other, at in zip(others, side_by_side(solver.terms, others), strict=True):
+        for i, at in zip(other_terms, side_by_side(solver.terms, other_terms), strict=True):
             block = covariance[at, at]
             trace = float(np.trace(block))
-            if solver.terms[other].prior is Prior.WALK:
-                trace = float((penalty_of(solver.terms[other], 1.0) * block).sum())
-            self._cache[other] = np.diag(block)[:, None].copy(), trace
+            if solver.terms[i].prior is Prior.WALK:
+                trace = float((penalty_of(solver.terms[i], 1.0) * block).sum())
+            self._cache[i] = np.diag(block)[:, None].copy(), trace
         return self._cache[index]
 
     def _levels(self, indices: Sequence[int]) -> Floats:

@@ -311,8 +311,8 @@ class MulticlassPosteriors(TermPosteriors):
         """The same without the variances, of which only the trace that enters the penalty is needed."""
         solver, penalized = self.solver, [self._posterior(index).penalized for index in indices]
         both = [
-            (self._effective(index, own), solver.terms[index].length(solver.theta[index]))
-            for index, own in zip(indices, penalized, strict=True)
+            (self._effective(index, block), solver.terms[index].length(solver.theta[index]))
+            for index, block in zip(indices, penalized, strict=True)
         ]
         return np.array(both).reshape(-1, 2)
 

@@ -76,7 +76,7 @@ class SingleOutputRows:
         self.y, self.weight, self.start, self.column = y, weight, start, column
         self.code, self._parameter = as_kept(loss)
         self.width = n_models
-        self.far = FAR / abs(RATES[self.code]) if self.code in RATES else np.inf
+        self.max_score = FAR / abs(RATES[self.code]) if self.code in RATES else np.inf
         self._values = self._transform(start)
         self._pending: tuple[SolverTerm, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # by term, where they never change
@@ -332,7 +332,7 @@ class MulticlassRows:
 
     def __init__(self, y: Floats, weight: Floats, start: Floats) -> None:
         self.y, self.weight, self.start = y, weight, start
-        self.width, self.far = start.shape[1], FAR
+        self.width, self.max_score = start.shape[1], FAR
         self._values = np.asarray(softmax(start, axis=1))
         self._pending: tuple[SolverTerm, Floats] | None = None
         self._classes: dict[int, Floats] = {}  # by term: weights of rows (q, K) by coefficient and class

@@ -361,7 +361,7 @@ class CovariancesByTerm:
     def _shared(self, index: int, width: int) -> tuple[Floats, Floats]:
         """The diagonal (q,) of a term's information, and its cross-information with the first small ones (q, width)."""
         small = [i for i, start in zip(self.small, self._starts, strict=False) if start < width]
-        return self._information.beside(index, small)
+        return self._information.cross_information(index, small)
 
 
 def covariance_of(
@@ -475,13 +475,13 @@ class PosteriorSamples:
         noise *= np.sqrt(self._hessians)
         right = np.concatenate([self._perturb(index, noise, rng) for index in range(len(solver.terms))])
         solution, self.converged = self._solve(right)
-        self.found = [solution[block] for block in self._blocks]
+        self.deviations = [solution[block] for block in self._blocks]
         self._move_means()
         self._delta_eta = self._scores(solution)
 
     def variances(self, index: int) -> Floats:
         """Posterior variances (q, 1) of a term; infinite where neither data nor prior are informative."""
-        term, samples = self.solver.terms[index], self.found[index]
+        term, samples = self.solver.terms[index], self.deviations[index]
         if term.prior is Prior.WALK:
             return np.asarray(np.square(samples).mean(axis=1, keepdims=True))
         curvature = self._curvature[index]
@@ -542,9 +542,9 @@ class PosteriorSamples:
         for index in self._active:
             term, level = self.solver.terms[index], self.solver.recentering.level_of(index)
             if term.prior is Prior.WALK and level is not None:
-                mean = np.average(self.found[index], axis=0, weights=self._curvature[index][:, 0])
-                self.found[index] -= mean
-                self.found[level] += mean
+                mean = np.average(self.deviations[index], axis=0, weights=self._curvature[index][:, 0])
+                self.deviations[index] -= mean
+                self.deviations[level] += mean
 
     def _by_blocks(self, right: Floats) -> Floats:
         """The block-diagonal preconditioner: one block per term, and one for the unpenalized coefficients."""

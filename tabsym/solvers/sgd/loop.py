@@ -139,9 +139,9 @@ class Trainer:
     def margins(self, rows: Rows, *, at_start: bool = False) -> Floats:
         """Linear predictors (n, K) of rows, in the scale of training, currently or at the start."""
         state = self._given[0] if at_start else self.state
-        shown = np.ascontiguousarray(state[:, [self.options.columns.shown]])
+        coefs = np.ascontiguousarray(state[:, [self.options.columns.shown]])
         out = np.empty((len(rows.codes), self.task.n_outputs))
-        predict_margins(rows, self.task.program, self._neutral, shown, out)
+        predict_margins(rows, self.task.program, self._neutral, coefs, out)
         return out
 
     def loss(self, members: RowNumbers) -> float:
@@ -537,8 +537,8 @@ def train(
     ValueError
         The loss diverged, or is not finite.
     """
-    here, held_out = split or split_rows(len(rows.y), options, rng)
-    trainer = Trainer(rows, here, coef_weight, state, task, options, rng, n_steps)
+    training_rows, held_out = split or split_rows(len(rows.y), options, rng)
+    trainer = Trainer(rows, training_rows, coef_weight, state, task, options, rng, n_steps)
     reference = Reference(trainer)
     rate = options.learning_rate
     for tries in range(options.tries, -1, -1):
