@@ -27,6 +27,8 @@ IDENTIFIERS = {
     ("compare", "encoders", "jitter", "modl", "plots", "stacking", "tiws"): """
         beside foretold found held own told Places
     """,
+    ("models",): "beside far few found held kept look many most near one others own shown spread told",
+    ("stacking",): "apart drawn far few kept look many most near one other others rest shown short spread",
 }
 """Retired as names of variables, functions, classes and attributes of these folders."""
 
@@ -37,6 +39,13 @@ EXCEPTIONS = {
     ("models/out_of_core/cache.py", "symbols"),
     ("models/out_of_core/fit.py", "symbols"),
     ("models/export_terms.py", "symbols"),
+    ("models/identified.py", "own"),  # an attribute of `TermCovariance`, which is saved in files
+    ("models/model.py", "own"),
+    ("models/inspection/significance.py", "own"),
+    ("models/identified.py", "shown"),  # of `StateColumns` and `WideModel`
+    ("models/model.py", "shown"),
+    ("models/fitting.py", "shown"),
+    ("models/start.py", "shown"),
 }
 
 PHRASES = [
@@ -101,7 +110,7 @@ def test_retired_identifiers_are_gone(folders):
         for path in (package / folder).rglob("*.py")
         for name in names_of(path) & retired
     }
-    assert found == {(file, name) for file, name in EXCEPTIONS if file.split("/")[0] in folders}
+    assert found == {(file, name) for file, name in EXCEPTIONS if file.split("/")[0] in folders and name in retired}
 
 
 def test_retired_phrases_are_gone():
