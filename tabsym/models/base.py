@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.categories import UNSEEN, encode_column
 from tabsym.design.formula import ColumnRef, Formula, expand
 from tabsym.design.plan import INTERCEPT, show
-from tabsym.design.sources import Symbols
+from tabsym.design.sources import CategoricalSource
 from tabsym.frame import (
     NUMBERS,
     Kind,
@@ -41,7 +41,7 @@ from tabsym.frame import (
     remember_features,
     select_features,
     split_target,
-    symbolic_columns,
+    categorical_columns,
     take_of,
 )
 from tabsym.frame.frames import FromRows, as_rows, refuse_lacking
@@ -81,7 +81,9 @@ class Similar:
         blocks = {  # of categorical main effects, by column
             block.name: index
             for index, block in enumerate(model.spec.blocks)
-            if block.columns == (block.name,) and not block.fixed and isinstance(source_of(model.spec, index), Symbols)
+            if block.columns == (block.name,)
+            and not block.fixed
+            and isinstance(source_of(model.spec, index), CategoricalSource)
         }
         left = _left_over(model, training, n_jobs)
         counting = ContextCounting("quantile", n_jobs)
@@ -92,7 +94,7 @@ class Similar:
             number = indices[name]
             words = counts.words[number]
             assert isinstance(words, CategoryWords)
-            categories = words.vocabulary.symbols
+            categories = words.vocabulary.categories
             frame = coefficient_frame(model, block, [str(k) for k in range(model.n_outputs)]).iloc[:, : model.n_outputs]
             coefs = frame.to_numpy()[frame.index.get_indexer(pd.Index(categories, dtype=object))]
             codes = words.codes(table[name])
@@ -242,10 +244,10 @@ class WideBase(InspectionMethods, TableEstimator):
         vocabularies = {
             source.columns[0]: source.vocabulary
             for source in model.spec.sources
-            if isinstance(source, Symbols) and len(source.columns) == 1 and not source.closed
+            if isinstance(source, CategoricalSource) and len(source.columns) == 1 and not source.closed
         }
         for name, vocabulary in vocabularies.items():
-            meaning = meant_by_text(vocabulary.symbols.tolist(), f"X[{name!r}]")
+            meaning = meant_by_text(vocabulary.categories.tolist(), f"X[{name!r}]")
             column = table[name]
             if meaning is None or isinstance(column.series.dtype, (nw.Categorical, nw.Enum)):
                 continue
@@ -459,7 +461,7 @@ def _warn_of_columns(config: Config, table: Table, y: Any) -> None:
     if config.cols is None and y is not None:
         like_codes = [name for name in code_columns(table, plain_labels(y)) if name not in config.numeric_of]
     if like_codes:
-        columns = [column.name for column in symbolic_columns(table, None, booleans=True)]
+        columns = [column.name for column in categorical_columns(table, None, booleans=True)]
         what = (
             f"Column {like_codes[0]!r} holds"
             if len(like_codes) == 1
@@ -471,7 +473,7 @@ def _warn_of_columns(config: Config, table: Table, y: Any) -> None:
             f"they are quantities: numeric={dict.fromkeys(like_codes, config.numeric)!r}."
         )
     cols = columns_of(config.cols, table.names)
-    named = {column.name for column in symbolic_columns(table, cols, booleans=True, option="categorical_features")}
+    named = {column.name for column in categorical_columns(table, cols, booleans=True, option="categorical_features")}
     for column in table.columns:
         if column.kind is not Kind.NUMERIC or column.name in named or column.measure != NUMBERS:
             continue

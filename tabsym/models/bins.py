@@ -12,7 +12,7 @@ from tabsym.categories import RawCodes
 from tabsym.categories.contingency import ROUNDING_OF_SHARES, code_numbers
 from tabsym.design.plan import LEVELS, Levels
 from tabsym.design.sources import Bins
-from tabsym.frame import Column, Kind, symbolic_columns
+from tabsym.frame import Column, Kind, categorical_columns
 from tabsym.frame.target import Copies, design_effect, weights_within_classes
 from tabsym.jit import in_threads
 from tabsym.losses.loss import Loss
@@ -225,7 +225,7 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:
     names = (training.given or training.table).names
     config = replace(config, numeric_of={name_of(given, names): how for given, how in config.numeric_of.items()})
     if config.formula is None:
-        columns = [column for column in columns_by_kind(config, training)[1] if column.kind is not Kind.SYMBOLIC]
+        columns = [column for column in columns_by_kind(config, training)[1] if column.kind is not Kind.CATEGORICAL]
     else:
         columns = _binned_by_formula(config, training)
     known = [column.name for column in columns]
@@ -335,7 +335,7 @@ def columns_by_kind(config: Config, training: Training, *, whole: bool = True) -
     cols = columns_of(config.cols, (training.given or training.table).names)
     if training.given is not None and isinstance(cols, list):  # a mask includes the offset's column
         cols = [name for name in cols if name not in training.given.names or name in training.table.names]
-    categorical = symbolic_columns(training.table, cols, booleans=True, whole=whole, option="categorical_features")
+    categorical = categorical_columns(training.table, cols, booleans=True, whole=whole, option="categorical_features")
     chosen = {column.name for column in categorical}
     if whole and config.cols is not None:
         chosen |= {column.name for column in columns if column.is_empty}

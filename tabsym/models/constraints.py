@@ -17,11 +17,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN, Categories, encode_column
-from tabsym.categories.coding import plain_symbols
+from tabsym.categories.coding import plain_categories
 from tabsym.design.formula import Binary, Call, ColumnRef, Monomial, Node, columns_read, evaluate, expand
 from tabsym.design.model_spec import Block, Factor, ModelSpec, Numeric, Term
 from tabsym.design.plan import show
-from tabsym.design.sources import Bins, CountEffect, Flag, Symbols, rows_by_code
+from tabsym.design.sources import Bins, CountEffect, Flag, CategoricalSource, rows_by_code
 from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table
 from tabsym.frame.read import is_missing
@@ -43,7 +43,7 @@ class FixedTerm:
     name: str
     column: str
     constant: float
-    source: Symbols | Bins | None
+    source: CategoricalSource | Bins | None
     numeric: Numeric | None
     values: Floats
 
@@ -80,7 +80,7 @@ class FixedTerm:
                 f"fixed[{self.name!r}] has no category of column {self.column!r}, such as "
                 f"{training.table[self.column].series[0]!r}; give values by category, or leave it out."
             )
-        if (codes == UNSEEN).any() and isinstance(self.source, Symbols):
+        if (codes == UNSEEN).any() and isinstance(self.source, CategoricalSource):
             known = self.source.vocabulary.inverse(np.setdiff1d(np.arange(len(self.values)), codes))
             absent = ", ".join(map(repr, list(known)[:3]))
             first = training.table[self.column].series[int(np.argmax(codes == UNSEEN))]
@@ -117,7 +117,7 @@ def find_fixed(config: Config, name: str, value: Any, training: Training, n_outp
         value = lists["value"][0] if lists.get("category") == [name] else value
     is_number = not isinstance(value, (Mapping, pd.Series, pd.DataFrame))
     if is_number and numeric is None:
-        if config.formula is not None or table[column].kind is Kind.SYMBOLIC:
+        if config.formula is not None or table[column].kind is Kind.CATEGORICAL:
             raise ValueError(f"fixed[{name!r}]={value!r} is one number for categories; give {{category: number}}.")
         numeric = Numeric(column, (ColumnRef(column),), missing_ok=True)
     if is_number != (numeric is not None):
@@ -146,7 +146,7 @@ def _of_formula(terms: list[Monomial], name: str) -> Monomial:
     return matches[0]
 
 
-def _by_category(value: Any, name: str, column: Column, n_outputs: int) -> tuple[Symbols | Bins, Floats]:
+def _by_category(value: Any, name: str, column: Column, n_outputs: int) -> tuple[CategoricalSource | Bins, Floats]:
     """The categories or bins, and the coefficients (q, K)."""
     table = as_lists(value, what=f"fixed[{name!r}]")
     values = np.array([_numbers(given, name, n_outputs) for given in table["value"]]).reshape(-1, n_outputs)
@@ -154,8 +154,8 @@ def _by_category(value: Any, name: str, column: Column, n_outputs: int) -> tuple
         keys = [None if is_missing(key) else key for key in table["category"]]
         if len(set(keys)) < len(keys):
             raise ValueError(f"fixed[{name!r}] has a category twice; leave one of them out.")
-        return Symbols((column.name,), Categories(column.name, plain_symbols(keys))), values
-    if column.kind is Kind.SYMBOLIC:
+        return CategoricalSource((column.name,), Categories(column.name, plain_categories(keys))), values
+    if column.kind is Kind.CATEGORICAL:
         raise ValueError(f"fixed[{name!r}] has bins, and column {column.name!r} is categorical; give its categories.")
     low, high = np.asarray(table["low"], dtype=np.float64), np.asarray(table["high"], dtype=np.float64)
     missing = np.isnan(low) & np.isnan(high)
@@ -186,7 +186,7 @@ def as_lists(value: Any, classes: NDArray[Any] | tuple[Any, ...] = (), what: str
         return {"category": list(value), "value": given}
     if isinstance(value, pd.Series):
         given = [numbers_by_class(numbers, classes, what) for numbers in value]
-        return {"category": plain_symbols(value.index).tolist(), "value": given}
+        return {"category": plain_categories(value.index).tolist(), "value": given}
     several = len(classes) > 2
     ends = edge_names([str(label) for label in classes] if several else ())
     column_of = {str(column): column for column in value.columns}
@@ -205,7 +205,7 @@ def as_lists(value: Any, classes: NDArray[Any] | tuple[Any, ...] = (), what: str
     except (TypeError, ValueError):
         names = ", ".join(map(repr, map(str, values.columns)))
         raise ValueError(f"{what} holds what is no number in the columns {names}; convert them to numbers.") from None
-    keys = bins if len(bins) == 2 else {"category": plain_symbols(value.index).tolist()}
+    keys = bins if len(bins) == 2 else {"category": plain_categories(value.index).tolist()}
     return {**keys, "value": [row[0] if len(row) == 1 else row for row in rows]}
 
 
@@ -227,7 +227,7 @@ def without_frames(fixed: Mapping[str, Any]) -> dict[str, Any]:
             else:
                 columns.append(column if isinstance(column, (str, int, float)) else str(column))
         rows = np.reshape(numbers, (len(columns), len(value))).T.tolist()
-        converted[name] = {"category": plain_symbols(value.index).tolist(), "columns": columns, "value": rows}
+        converted[name] = {"category": plain_categories(value.index).tolist(), "columns": columns, "value": rows}
     return converted
 
 
@@ -345,7 +345,7 @@ def with_directions(spec: ModelSpec, directions: Directions, training: Training)
         trend = 1 if term.numeric is None else _trend_of(spec, term, name)
         column = training.table[name]
         has_order = column.kind is Kind.BOOLEAN or isinstance(column.series.dtype, nw.Enum)
-        if isinstance(source_of(spec, block), Symbols) and not has_order:
+        if isinstance(source_of(spec, block), CategoricalSource) and not has_order:
             raise ValueError(
                 f"monotonic_cst names {name!r}, whose categories have no order; make it an ordered Categorical "
                 "(pandas) or an Enum (polars), or leave it out."
@@ -354,7 +354,7 @@ def with_directions(spec: ModelSpec, directions: Directions, training: Training)
     return replace(spec, blocks=tuple(blocks))
 
 
-def order_of(source: Symbols | Bins) -> NDArray[np.intp]:
+def order_of(source: CategoricalSource | Bins) -> NDArray[np.intp]:
     """The codes of a source in ascending order, without that of missing values."""
     if isinstance(source, Bins):
         return np.arange(int(source.missing), len(source), dtype=np.intp)

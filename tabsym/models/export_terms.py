@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.categories import UNSEEN
 from tabsym.design.formula import ColumnRef, Node, columns_read
 from tabsym.design.model_spec import Term
-from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
+from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, CategoricalSource
 from tabsym.losses import loss as losses
 from tabsym.messages import warn_user
 from tabsym.models.data import OffsetColumn
@@ -271,7 +271,7 @@ class _TermsOfModel:
         """What each column is; `moments`: the measures of numeric columns of dates or durations."""
         kinds = {name: MOMENTS.get(moments.get(name, ""), "number") for name in self.spec.number_columns}
         for source in self.spec.sources:
-            if isinstance(source, Symbols):
+            if isinstance(source, CategoricalSource):
                 kinds |= dict.fromkeys(source.columns, "category")
         return kinds
 
@@ -280,7 +280,7 @@ class _TermsOfModel:
         columns = []
         for read in self.spec.reads:
             source = self.spec.blocks[read.block].source
-            if source is not None and isinstance(self.spec.sources[source], Symbols):
+            if source is not None and isinstance(self.spec.sources[source], CategoricalSource):
                 columns.append((read.columns[0], self._coding(source)))
         return tuple(dict.fromkeys(columns))
 
@@ -339,8 +339,8 @@ class _TermsOfModel:
     def _coding(self, index: int) -> int:
         if index not in self._coding_of:
             source = self.spec.sources[index]
-            if isinstance(source, Symbols):
-                made = Coding(categories=source.vocabulary.symbols)
+            if isinstance(source, CategoricalSource):
+                made = Coding(categories=source.vocabulary.categories)
             elif isinstance(source, Bins):
                 made = Coding(bounds=source.bounds, missing=source.missing)
             else:

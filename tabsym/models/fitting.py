@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tabsym.design.model_spec import ModelSpec, Rows
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
-from tabsym.design.sources import Symbols
+from tabsym.design.sources import CategoricalSource
 from tabsym.frame import Column, Kind
 from tabsym.interactions.search import Chosen
 from tabsym.jit import one_blas_thread
@@ -152,22 +152,22 @@ def build_spec(
         effects, penalized = config.has_count_effects, config.ridge != 0.0
         spec = plan_formula(terms, cuts.coarse, cuts.fine, levels=levels, count_effect=effects, intercept=penalized)
         return with_directions(spec, directions, training) if directions else spec
-    symbolic, numeric = columns_by_kind(config, training, whole=whole)
-    text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
+    categorical, numeric = columns_by_kind(config, training, whole=whole)
+    text = [column.name for column in numeric if column.kind is Kind.CATEGORICAL]
     if text:
         raise ValueError(
             f"Column {text[0]!r} holds text but is not in categorical_features; add it there, or drop it from the "
             "table."
         )
     if not isinstance(interactions, int):
-        interactions = named_interactions(interactions, training, symbolic, cuts, config)
+        interactions = named_interactions(interactions, training, categorical, cuts, config)
         refuse_constrained(interactions, directions)
     uncrossed = set(directions)
     if whole and isinstance(interactions, int) and interactions > 1:  # pairs with a constant are main effects again
-        uncrossed = {*uncrossed, *(column.name for column in symbolic if _is_constant(column))}
+        uncrossed = {*uncrossed, *(column.name for column in categorical if _is_constant(column))}
         uncrossed |= {bins.column for bins in cuts.coarse if len(bins.bounds) + bins.missing < 1}
     spec = plan_additive(
-        symbolic,
+        categorical,
         numeric,
         interactions=interactions,
         bins=cuts.coarse,
@@ -232,7 +232,7 @@ def _identified(config: Config, model: WideModel) -> WideModel:
 def _go_on(config: Config, options: Options, model: WideModel, training: Training, rng: Rng) -> tuple[WideModel, Coded]:
     """Extend the model by the categories of more rows, and update the standardization to all rows so far."""
     if config.formula is None and config.cols is None:
-        for source in (source for source in model.spec.sources if isinstance(source, Symbols)):
+        for source in (source for source in model.spec.sources if isinstance(source, CategoricalSource)):
             for name in source.columns:
                 source.vocabulary.refuse_late_numbers(training.table[name])
     coder = model.coder(training.table, config.n_jobs)

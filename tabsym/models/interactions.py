@@ -20,7 +20,7 @@ from tabsym.categories.coding import first_rows
 from tabsym.design.content import Keys, ShuffledRows, content_of_rows, keys_of_source, mixed, ranks_of
 from tabsym.design.model_spec import ModelSpec, Read, Rows
 from tabsym.design.plan import Members, Within
-from tabsym.design.sources import Bins, CountEffect, Symbols
+from tabsym.design.sources import Bins, CountEffect, CategoricalSource
 from tabsym.design.units import TargetUnits
 from tabsym.frame import Column
 from tabsym.frame.target import Copies, of_one_copy, weights_within_classes
@@ -79,7 +79,7 @@ def search_interactions(
     crossable = [
         block
         for block in columns
-        if isinstance(sources[block], (Bins, Symbols)) and not constrained & set(spec.blocks[block].columns)
+        if isinstance(sources[block], (Bins, CategoricalSource)) and not constrained & set(spec.blocks[block].columns)
     ]
     n_rows = len(rows.y) if copies is None else int(copies.sum())
     if len(crossable) < 2 or n_rows < 2 * auto.folds:
@@ -138,7 +138,7 @@ def _held_out(
 
 def _categories_of(source: Any) -> NDArray[np.intp] | None:
     """The codes of a source that are categories, others as -1; None where none is."""
-    if isinstance(source, Symbols):
+    if isinstance(source, CategoricalSource):
         return np.arange(len(source))
     if isinstance(source, Bins) and source.missing:
         return np.append(0, np.full(len(source) - 1, -1))
@@ -150,7 +150,7 @@ def _category(interaction: Chosen, sources: Mapping[str, Any]) -> Within | None:
         return None
     name, codes = interaction.within.column, np.array([interaction.within.category])
     source = sources[name]
-    return Within(name, source.vocabulary.inverse(codes)[0] if isinstance(source, Symbols) else None)
+    return Within(name, source.vocabulary.inverse(codes)[0] if isinstance(source, CategoricalSource) else None)
 
 
 def members_of(interaction: Chosen) -> Members:
@@ -239,14 +239,14 @@ def _folds(
 
 
 def named_interactions(
-    interactions: Crosses, training: Training, symbolic: list[Column], cuts: NumericBins, config: Config
+    interactions: Crosses, training: Training, categorical: list[Column], cuts: NumericBins, config: Config
 ) -> list[Members]:
     """Named interactions as column names; a `ValueError` for columns without categories or bins.
 
     A member ``{column: category}`` becomes a `Within`, and the first one.
     """
     names = training.table.names
-    categorical = {column.name for column in symbolic}
+    categorical = {column.name for column in categorical}
     crossable = categorical | {bins.column for bins in cuts.coarse}
     named = []
     for interaction in interactions:  # type: ignore[union-attr]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN
 from tabsym.design.model_spec import Block, Compiled, ModelSpec, Program, Rows, Term
-from tabsym.design.sources import Bins, Coder, CountEffect, Crossing, Flag, Source, Symbols
+from tabsym.design.sources import Bins, Coder, CountEffect, Crossing, Flag, Source, CategoricalSource
 from tabsym.design.units import Moments, Units, fixed_score, lay_rows, users_units
 from tabsym.frame import Table
 from tabsym.losses.loss import Loss
@@ -129,7 +129,7 @@ class WideModel:
         if n_rows <= tile:
             self._score(coder, out, n_jobs)
         else:
-            coder.code_symbols()
+            coder.code_categories()
             for first in range(0, n_rows, tile):
                 part = slice(first, first + tile)
                 self._score(coder.rows(part), out[part], n_jobs)
@@ -147,7 +147,7 @@ class WideModel:
         if self.uncertainty.unknown is not None:
             unknown = np.ascontiguousarray(self.uncertainty.unknown[0])
         coder = self.coder(table, n_jobs)
-        coder.code_symbols()
+        coder.code_categories()
         compiled = self._user_program[0]
         neutral = np.zeros((len(compiled.program.columns), samples.shape[1]))
         variance = np.empty(len(table))
@@ -178,7 +178,7 @@ class WideModel:
         total, codes = np.zeros(len(x)), spec.code(coder)
         for index, term in enumerate(spec.fitted_terms):
             (factor,) = term.factors
-            if not isinstance(source_of(spec, factor.block), (Bins, Symbols, Crossing)):
+            if not isinstance(source_of(spec, factor.block), (Bins, CategoricalSource, Crossing)):
                 continue
             by = np.full(len(x), term.constant)
             if term.numeric is not None:
@@ -233,7 +233,7 @@ class WideModel:
         """Column and row of the first category without a coefficient, or None."""
         coder = self.coder(table)
         for read, codes in self.spec.code(coder).items():
-            if isinstance(source_of(self.spec, read.block), Symbols) and (codes == UNSEEN).any():
+            if isinstance(source_of(self.spec, read.block), CategoricalSource) and (codes == UNSEEN).any():
                 return read.columns[0], int(np.argmax(codes == UNSEEN))
         return None
 
@@ -513,8 +513,8 @@ def _index(spec: ModelSpec, block: Block) -> pd.Index:
 def categories_by_position(spec: ModelSpec, index: int) -> tuple[list[NDArray[np.object_]], list[NDArray[np.int32]]]:
     """The categories of each position of a source, and the codes of its coefficients there."""
     source = spec.sources[index]
-    if isinstance(source, Symbols):
-        return [source.vocabulary.symbols], [np.arange(len(source), dtype=np.int32)]
+    if isinstance(source, CategoricalSource):
+        return [source.vocabulary.categories], [np.arange(len(source), dtype=np.int32)]
     if isinstance(source, Bins):
         return [np.array(source.labels, dtype=object)], [np.arange(len(source), dtype=np.int32)]
     if isinstance(source, Flag):

@@ -16,7 +16,7 @@ from tabsym.design.content import keys_of_source
 from tabsym.design.model_spec import Block, ModelSpec
 from tabsym.design.model_spec import Rows as LaidRows
 from tabsym.design.plan import RARITY
-from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, Symbols
+from tabsym.design.sources import Bins, CountEffect, Crossing, Flag, CategoricalSource
 from tabsym.design.units import TargetUnits, with_sizes
 from tabsym.jit import by_rows, threads_for_rows
 from tabsym.losses.loss import HUBER, deviance_and_likelihood
@@ -342,7 +342,9 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         codes.flags.writeable = False  # as those of frames are: kernels are compiled once for all terms
         prior, n_unordered = prior_of(spec, factor.block)
         direction = spec.blocks[factor.block].monotone
-        chain = order_of(source)[::direction] if direction and isinstance(source, (Bins, Symbols)) else _NO_CHAIN
+        chain = (
+            order_of(source)[::direction] if direction and isinstance(source, (Bins, CategoricalSource)) else _NO_CHAIN
+        )
         sign = direction if source is None else 0
         terms.append(
             SolverTerm(factor.block, codes, x, spec.sizes[factor.block], prior, n_unordered, chain=chain, sign=sign)
@@ -374,7 +376,7 @@ def with_keys(spec: ModelSpec, terms: list[SolverTerm]) -> list[SolverTerm]:
     keyed = []
     for term in terms:
         block, keys = spec.blocks[term.block], None
-        if block.source is not None and isinstance(source_of(spec, term.block), (Symbols, Crossing)):
+        if block.source is not None and isinstance(source_of(spec, term.block), (CategoricalSource, Crossing)):
             keys = partial(keys_of_source, spec.sources, block.source, block.columns)
         name = block.name.replace(":".join(block.columns), ":".join(sorted(block.columns)))
         keyed.append(replace(term, name=name, keys=keys))

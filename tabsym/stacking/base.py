@@ -27,7 +27,7 @@ from tabsym.frame import (
     relative_weights,
     remember_features,
     split_target,
-    symbolic_columns,
+    categorical_columns,
 )
 from tabsym.frame.frames import take_rows
 from tabsym.integrations.margins import link_of
@@ -314,7 +314,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         columns = None
         if self.booster_cols is not None:
             try:
-                columns = [column.name for column in symbolic_columns(table, self.booster_cols, booleans=False)]
+                columns = [column.name for column in categorical_columns(table, self.booster_cols, booleans=False)]
             except (TypeError, ValueError) as error:
                 raise type(error)(f"booster_cols={self.booster_cols!r}: {error}") from error
         can_start = adapter_of(booster) is not None or (labels is None and not loss.log_link)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.base import is_classifier
 
-from tabsym.design.sources import Bins, CountEffect, Crossing, Symbols
+from tabsym.design.sources import Bins, CountEffect, Crossing, CategoricalSource
 from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, plain_labels
 from tabsym.messages import Number, check_option, plural
 from tabsym.models.inspection.coef_table import base_of_term, has_ratios, table_of_term
@@ -208,7 +208,7 @@ def cautions(model: Any) -> list[str]:
         source = source_of(spec, index)
         counts = inner.counts[spec.coefs(index)][:: block.rank]
         n_few = int(np.count_nonzero(counts < MIN_FREQUENCY))
-        if isinstance(source, (Symbols, Crossing)) and n_few and block.name not in dropped:
+        if isinstance(source, (CategoricalSource, Crossing)) and n_few and block.name not in dropped:
             sentences.append(
                 f"Rare: {n_few:,} of the {len(counts):,} categories of {block.name!r} have fewer than {MIN_FREQUENCY} "
                 f"training rows ({counts[counts < MIN_FREQUENCY].sum() / max(int(counts.sum()), 1):.1%} of the rows)"
@@ -437,7 +437,7 @@ def _unseen(model: Any, rows: RowsOfReport) -> list[str]:
     inner, sentences = model.model_, []
     codes = inner.spec.code(inner.coder(rows.table, model.n_jobs))
     for read, row_codes in codes.items():
-        if len(read.columns) != 1 or not isinstance(source_of(inner.spec, read.block), Symbols):
+        if len(read.columns) != 1 or not isinstance(source_of(inner.spec, read.block), CategoricalSource):
             continue
         n = int(np.count_nonzero(row_codes < 0))
         if n:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import Categories
-from tabsym.categories.coding import plain_symbols
+from tabsym.categories.coding import plain_categories
 from tabsym.frame.read import is_dataset
 from tabsym.messages import warn_user
 from tabsym.models.out_of_core.parts import PART_ROWS, InFiles, Part, ReadTable, Wanted
@@ -278,9 +278,9 @@ def _table_of(categories: Categories, sample: Any) -> Any:
     import pyarrow as pa
 
     kind = sample.schema.field(categories.name).type
-    values = categories.symbols.tolist()
+    values = categories.categories.tolist()
     table = pa.table({"category": pa.array(values, type=getattr(kind, "value_type", kind))})
-    again = _categories(categories.name, table).symbols.tolist()
+    again = _categories(categories.name, table).categories.tolist()
     if any(
         type(value) is not type(restored) or value != restored for value, restored in zip(values, again, strict=True)
     ):
@@ -298,7 +298,7 @@ def _table(folder: Path, file: list[Any]) -> Any:
 
 
 def _categories(name: str, table: Any) -> Categories:
-    return Categories(name, plain_symbols(table.column("category").to_pylist()))
+    return Categories(name, plain_categories(table.column("category").to_pylist()))
 
 
 # -- the folder ----------------------------------------------------------------------------------

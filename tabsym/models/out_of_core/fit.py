@@ -23,7 +23,7 @@ from sklearn.utils import check_random_state
 from tabsym.categories import UNSEEN, Categories, Cross
 from tabsym.design.model_spec import ModelSpec
 from tabsym.design.plan import used_columns
-from tabsym.design.sources import CountEffect, Crossing, Symbols
+from tabsym.design.sources import CountEffect, Crossing, CategoricalSource
 from tabsym.design.units import TargetUnits
 from tabsym.frame import check_classes, check_named, read_table
 from tabsym.frame.read import Batches
@@ -198,7 +198,7 @@ def _number_classes(
     import pyarrow as pa
 
     kind = getattr(read.class_type, "value_type", read.class_type)
-    classes = pa.chunked_array([pa.array(read.classes.symbols.tolist(), type=kind)])
+    classes = pa.chunked_array([pa.array(read.classes.categories.tolist(), type=kind)])
     target = check_classes(classes, len(classes), caller=read.wanted.caller)
     engine.every("renumber_classes", target.codes.astype(np.float64))
     if estimator.class_weight is None:
@@ -326,7 +326,7 @@ def _refuse_terms(config: Config, spec: ModelSpec, loss: Loss) -> None:
         term.numeric is not None and any(spec.blocks[factor.block].source is not None for factor in term.factors)
         for term in spec.fitted_terms
     )
-    shared = any(isinstance(source, Symbols) and len(source.columns) > 1 for source in spec.sources)
+    shared = any(isinstance(source, CategoricalSource) and len(source.columns) > 1 for source in spec.sources)
     if not is_sum_of_blocks(spec) or by_number or shared:
         raise ValueError(
             f"The formula of {config.caller} multiplies or shares terms, or has slopes by category, which need "
@@ -348,7 +348,7 @@ def grow_by_parts(config: Config, spec: ModelSpec, parts: TableInParts) -> Model
             columns_of.setdefault(source.left, columns_of[index][:-1])
     for index, source in enumerate(sources):
         columns, code = columns_of.get(index, ()), UNSEEN
-        if isinstance(source, Symbols):
+        if isinstance(source, CategoricalSource):
             (name,) = source.columns
             none = Categories(name, np.array([None], dtype=object))
             vocabulary = parts.vocabularies.get(name, none)
@@ -364,7 +364,7 @@ def grow_by_parts(config: Config, spec: ModelSpec, parts: TableInParts) -> Model
             size = len(sources[source.of])
             (counts,) = engine.total("count_codes", source.of, source.columns, size)
             sources[index] = source.of_counts(counts, parts.n_rows)
-        if not isinstance(source, (Symbols, Crossing, CountEffect)):
+        if not isinstance(source, (CategoricalSource, Crossing, CountEffect)):
             continue
         engine.every("take_source", index, sources[index], columns, code)
     spec = replace(spec, sources=tuple(sources))

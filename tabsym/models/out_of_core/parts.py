@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from tabsym.categories import UNSEEN, Categories, Cross
 from tabsym.categories.coding import RawCodes, encode_column
 from tabsym.design.model_spec import ModelSpec
-from tabsym.design.sources import Coder, CountEffect, Crossing, Source, Symbols
+from tabsym.design.sources import Coder, CountEffect, Crossing, Source, CategoricalSource
 from tabsym.design.units import Moments, TargetUnits
-from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, read_table, symbolic_columns
+from tabsym.frame import Column, Kind, Table, check_regression_target, check_weights, read_table, categorical_columns
 from tabsym.frame.storage import object_array
 from tabsym.frame.target import totals_of_classes
 from tabsym.losses.loss import MULTINOMIAL
@@ -164,7 +164,7 @@ class Part:
         """Set a source with its categories, and code the rows by it; `code`: of its category, of a closed source."""
         coder = self._coder
         coder.sources[index] = source
-        if isinstance(source, Symbols):
+        if isinstance(source, CategoricalSource):
             for name in source.columns:
                 missing = np.zeros(len(self.y), dtype=np.int32)  # a column without values
                 codes = self.codes.get(name, missing)
@@ -399,8 +399,8 @@ class _Growing:
     def code(self, raw: RawCodes) -> NDArray[np.int32]:
         """The codes (n,) of a column of a batch."""
         code_of = self._code_of
-        numbers = np.empty(len(raw.symbols) + 1, dtype=np.int32)
-        numbers[:-1] = [code_of.setdefault(category, len(code_of)) for category in raw.symbols.tolist()]
+        numbers = np.empty(len(raw.categories) + 1, dtype=np.int32)
+        numbers[:-1] = [code_of.setdefault(category, len(code_of)) for category in raw.categories.tolist()]
         if (raw.codes < 0).any():  # -1 reads the last place
             numbers[-1] = code_of.setdefault(None, len(code_of))
         return np.asarray(numbers[raw.codes])
@@ -484,7 +484,7 @@ class Reader:
         for column in table.columns:
             if column.name in chosen:
                 codes[column.name] = self._vocabularies.setdefault(column.name, _Growing()).code(encode_column(column))
-            if column.kind is not Kind.SYMBOLIC:
+            if column.kind is not Kind.CATEGORICAL:
                 numbers[column.name] = self._numbers(column, for_sample)
         self.sample.add(
             batch.select([*wanted.columns, wanted.target, *([wanted.weight] if wanted.weight else [])]), for_sample
@@ -523,11 +523,11 @@ class Reader:
     def _coded(self, table: Table) -> list[str]:
         """The columns that are coded, by the first batch."""
         if self._categorical is None:
-            symbolic = symbolic_columns(
+            categorical = categorical_columns(
                 table, self.wanted.categorical, booleans=True, whole=False, option="categorical_features"
             )
-            self._categorical = [column.name for column in symbolic]
-            self._categorical += [column.name for column in table.columns if column.kind is Kind.SYMBOLIC]
+            self._categorical = [column.name for column in categorical]
+            self._categorical += [column.name for column in table.columns if column.kind is Kind.CATEGORICAL]
         return [*self._categorical, *self.wanted.coded]
 
     def _numbers(self, column: Column, for_sample: set[int]) -> Floats:
