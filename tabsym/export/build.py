@@ -46,9 +46,14 @@ _INSTALL = {
     "category_encoders": "tabsym[compare]",
 }
 FORMER_NAMES = {
-    "alphabet": "vocabulary", "alphabets_": "vocabularies_", "certainty": "uncertainty", "road": "unknown_as",
-    "symbolic": "categorical", "symbols": "categories",
-}  # fmt: skip
+    "alphabet": "vocabulary",
+    "alphabets_": "vocabularies_",
+    "certainty": "uncertainty",
+    "own": "diagonal",
+    "road": "unknown_as",
+    "symbolic": "categorical",
+    "symbols": "categories",
+}
 """Attributes of fitted objects by their names in files of the first 0.1.0, and today's."""
 _SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
 

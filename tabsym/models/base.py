@@ -95,10 +95,10 @@ class Similar:
             words = counts.words[number]
             assert isinstance(words, CategoryWords)
             categories = words.vocabulary.categories
-            found = coefficient_frame(model, block, [str(k) for k in range(model.n_outputs)]).iloc[:, : model.n_outputs]
-            own = found.to_numpy()[found.index.get_indexer(pd.Index(categories, dtype=object))]
+            frame = coefficient_frame(model, block, [str(k) for k in range(model.n_outputs)]).iloc[:, : model.n_outputs]
+            coefs = frame.to_numpy()[frame.index.get_indexer(pd.Index(categories, dtype=object))]
             codes = words.codes(table[name])
-            sums = Sums.count(codes, own[codes] + left, weight, len(categories), np.zeros(model.n_outputs))
+            sums = Sums.count(codes, coefs[codes] + left, weight, len(categories), np.zeros(model.n_outputs))
             fitted[name] = FittedColumn.fit(number, Method(simplex=False), categories.tolist(), counts.pairs, sums)
         return cls(counts.words, counts.offsets, fitted)
 
@@ -107,16 +107,16 @@ class Similar:
         out = np.zeros((len(table), n_outputs))
         words: list[NDArray[np.int32]] | None = None
         for name, fitted in self.columns.items():
-            own = self.words[fitted.number]
-            assert isinstance(own, CategoryWords)
+            category_words = self.words[fitted.number]
+            assert isinstance(category_words, CategoryWords)
             raw = encode_column(table[name])
-            codes = own.vocabulary.transform(raw)
+            codes = category_words.vocabulary.transform(raw)
             if not (codes == UNSEEN).any():
                 continue
             words = codes_of(table, self.words) if words is None else words
             nothing = Observed.none(int(self.offsets[-1]))
-            found = unseen_rows(codes, raw, words, self.offsets, "batch", nothing)
-            out[found.rows] += fitted.unseen_estimates(found.unseen)[found.which]
+            unseen = unseen_rows(codes, raw, words, self.offsets, "batch", nothing)
+            out[unseen.rows] += fitted.unseen_estimates(unseen.unseen)[unseen.which]
         return out
 
 
@@ -171,7 +171,7 @@ class WideBase(InspectionMethods, TableEstimator):
         copies = check_frequencies(freq_weights, len(table))
         if copies is not None and not copies.all():  # the others are not there
             seen = np.flatnonzero(copies)
-            y, sample_weight, offset = (take_of(one, seen, len(table)) for one in (y, sample_weight, offset))
+            y, sample_weight, offset = (take_of(values, seen, len(table)) for values in (y, sample_weight, offset))
             table, copies = table.taken(seen), copies[seen]
         column = offset_column_of(self, table, offset)
         if column is not None and column.is_exposure and not self._has_log_link():
@@ -200,21 +200,21 @@ class WideBase(InspectionMethods, TableEstimator):
         for index, term in enumerate(spec.fitted_terms):
             if term.numeric is None or spec.is_scalar(term) or index in spec.centering_terms:
                 continue
-            block = next(one.block for one in term.factors if spec.blocks[one.block].source is not None)
+            block = next(factor.block for factor in term.factors if spec.blocks[factor.block].source is not None)
             variances = None if uncertainty is None else uncertainty.variances
             is_shrunk = config.l1 + config.l2 > 0.0 if variances is None else np.isfinite(variances[block])
             if not is_shrunk:
                 continue
             moments = model.numerics[term.numeric]
-            spread = moments.spread_about(moments.mean)
-            if moments.squares > 0.0 and abs(moments.mean) > FAR * spread:
+            sd = moments.spread_about(moments.mean)
+            if moments.squares > 0.0 and abs(moments.mean) > FAR * sd:
                 name = " * ".join(map(show, spec.numerics[term.numeric].nodes))
-                near = round(moments.mean, -math.floor(math.log10(spread)))
+                rounded = round(moments.mean, -math.floor(math.log10(sd)))
                 warn_user(
                     f"The formula of {config.caller} multiplies {spec.blocks[block].name} by {name}, "
-                    f"whose values are far from 0 (mean {moments.mean:.6g}, standard deviation {spread:.3g}): "
+                    f"whose values are far from 0 (mean {moments.mean:.6g}, standard deviation {sd:.3g}): "
                     f"coefficients are shrunk towards 0 at {name} = 0, where there are no rows; write "
-                    f"({name} - {near:.15g})."
+                    f"({name} - {rounded:.15g})."
                 )
                 return
 
@@ -224,12 +224,12 @@ class WideBase(InspectionMethods, TableEstimator):
             if term.numeric is None or self._only_predicts:
                 continue
             moments = model.numerics[term.numeric]
-            spread = math.sqrt(moments.squares / (moments.weight or 1.0))
-            if 0.0 < FURTHEST * spread < abs(moments.mean):
+            sd = math.sqrt(moments.squares / (moments.weight or 1.0))
+            if 0.0 < FURTHEST * sd < abs(moments.mean):
                 name = " * ".join(map(show, model.spec.numerics[term.numeric].nodes))
                 warn_user(
-                    f"The values of {name} are {moments.mean:.6g} with a standard deviation of {spread:.3g}, so that "
-                    f"predictions of {config.caller} are rounded, to about {1e-16 * abs(moments.mean) / spread:.0e} of "
+                    f"The values of {name} are {moments.mean:.6g} with a standard deviation of {sd:.3g}, so that "
+                    f"predictions of {config.caller} are rounded, to about {1e-16 * abs(moments.mean) / sd:.0e} of "
                     f"what {name} adds; subtract a number near {moments.mean:.6g} from it."
                 )
                 return
@@ -247,11 +247,11 @@ class WideBase(InspectionMethods, TableEstimator):
             if isinstance(source, CategoricalSource) and len(source.columns) == 1 and not source.closed
         }
         for name, vocabulary in vocabularies.items():
-            found = meant_by_text(vocabulary.categories.tolist(), f"X[{name!r}]")
+            meaning = meant_by_text(vocabulary.categories.tolist(), f"X[{name!r}]")
             column = table[name]
-            if found is None or isinstance(column.series.dtype, (nw.Categorical, nw.Enum)):
+            if meaning is None or isinstance(column.series.dtype, (nw.Categorical, nw.Enum)):
                 continue
-            what, example, code = found
+            what, example, code = meaning
             is_pandas = table.named and library_of(column.stored) == "pandas"
             example_code = f", e.g. with {code}" if code and is_pandas else f" to {what}"
             category = f" (X[{name!r}].astype('category'))" if is_pandas else ""
@@ -312,7 +312,7 @@ class WideBase(InspectionMethods, TableEstimator):
         self._offset_column = training.offset_column
         self._had_offset = training.offset is not None and training.offset_column is None
         numbers = [column for column in training.table.columns if column.kind is Kind.NUMERIC]
-        self._moments = {one.name: str(one.measure) for one in numbers if one.measure.name != "numbers"}
+        self._moments = {column.name: str(column.measure) for column in numbers if column.measure.name != "numbers"}
 
     def _keep(self, model: WideModel, curve: list[float], validation: list[float], n_rows_seen: int) -> None:
         self.model_ = model
@@ -363,8 +363,8 @@ class WideBase(InspectionMethods, TableEstimator):
         """Linear predictors (n, K) of a table, on the original scale."""
         X = as_rows(X)
         check_same_rows(X, offset=offset)
-        table, own = self._read_to_predict(X)
-        offset = self._offset_to_add(own, offset)
+        table, column_offset = self._read_to_predict(X)
+        offset = self._offset_to_add(column_offset, offset)
         margins = self.model_.margins(table, self.n_jobs)
         if self.handle_unknown == "error":
             self._refuse_unseen(table)
@@ -403,21 +403,21 @@ class WideBase(InspectionMethods, TableEstimator):
 
     def _check_measures(self, table: Table) -> None:
         """A `TypeError` where numbers of training are dates or durations now, or the other way round."""
-        spec, held = self.model_.spec, getattr(self, "_moments", {})
+        spec, measures = self.model_.spec, getattr(self, "_moments", {})
         seen = zip(spec.numerics, self.model_.numerics, strict=True)
         empty = {name for numeric, moments in seen if moments.weight <= 0.0 for name in numeric.columns}
         for name in spec.number_columns:
             if name not in empty:
-                table[name].check_measure(held.get(name, NUMBERS))
+                table[name].check_measure(measures.get(name, NUMBERS))
 
-    def _offset_to_add(self, own: Floats | None, offset: Any) -> Any:
+    def _offset_to_add(self, column_offset: Floats | None, offset: Any) -> Any:
         """The offset at prediction, a column or `offset`; warns where only training had one."""
-        if own is not None:
+        if column_offset is not None:
             if offset is not None:
                 raise ValueError(
                     f"offset= is given, and {self._offset_column} is read from the table; leave offset out."
                 )
-            return own
+            return column_offset
         if offset is None:
             self._warn_of_no_offset("predicts without one; give offset to predict, or")
         return offset
@@ -441,9 +441,9 @@ class WideBase(InspectionMethods, TableEstimator):
         return self.model_.score_deviations(table, self.n_jobs)
 
     def _refuse_unseen(self, table: Table) -> None:
-        found = self.model_.first_unseen(table)
-        if found is not None:
-            name, row = found
+        unseen = self.model_.first_unseen(table)
+        if unseen is not None:
+            name, row = unseen
             raise ValueError(
                 f"Column {name!r} holds {table[name].series.to_list()[row]!r} (row {row}), which was not seen in fit; "
                 "use handle_unknown='neutral' to let it add nothing, or fit on rows that have it."
@@ -457,19 +457,23 @@ def _warn_of_columns(config: Config, table: Table, y: Any) -> None:
     taken for quantities, and of which float64 makes fewer; of the labels of rows that pandas wrote into a file next to
     the columns, under a name of its own.
     """
-    found = []
+    like_codes = []
     if config.cols is None and y is not None:
-        found = [name for name in code_columns(table, plain_labels(y)) if name not in config.numeric_of]
-    if found:
+        like_codes = [name for name in code_columns(table, plain_labels(y)) if name not in config.numeric_of]
+    if like_codes:
         columns = [column.name for column in categorical_columns(table, None, booleans=True)]
-        what = f"Column {found[0]!r} holds" if len(found) == 1 else f"Columns {', '.join(map(repr, found[:5]))} hold"
+        what = (
+            f"Column {like_codes[0]!r} holds"
+            if len(like_codes) == 1
+            else f"Columns {', '.join(map(repr, like_codes[:5]))} hold"
+        )
         warn_user(
             f"{what} whole numbers that {CODES}, and {config.caller} takes numbers as quantities; if they name "
-            f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table; if "
-            f"they are quantities: numeric={dict.fromkeys(found, config.numeric)!r}."
+            f"things, make them categories: categorical_features={[*columns, *like_codes]!r}, or text in the table; if "
+            f"they are quantities: numeric={dict.fromkeys(like_codes, config.numeric)!r}."
         )
     cols = columns_of(config.cols, table.names)
-    named = {one.name for one in categorical_columns(table, cols, booleans=True, option="categorical_features")}
+    named = {column.name for column in categorical_columns(table, cols, booleans=True, option="categorical_features")}
     for column in table.columns:
         if column.kind is not Kind.NUMERIC or column.name in named or column.measure != NUMBERS:
             continue

@@ -59,9 +59,9 @@ class Ordered:
         if weight is None:
             self._values = np.sort(values)
             return
-        own, order = weight[present], np.argsort(values, kind="stable")
-        self._values, self._below = values[order], np.cumsum(own[order])
-        self._whole = copies is not None and bool((own == copies[present]).all())
+        present_weight, order = weight[present], np.argsort(values, kind="stable")
+        self._values, self._below = values[order], np.cumsum(present_weight[order])
+        self._whole = copies is not None and bool((present_weight == copies[present]).all())
 
     def quantiles(self, n_parts: int) -> Floats:
         """The n - 1 inner quantiles for n bins, and the largest value; empty where all values are missing."""
@@ -99,12 +99,14 @@ class Ordered:
     def cut_levels(self, coarse: Bins | None) -> dict[int, Bins]:
         """Equal-frequency bins for each of `LEVELS`, where these differ from each other and from the coarse ones."""
         quantiles = self.quantiles(LEVELS[-1])
-        kept: dict[int, Bins] = {}
+        distinct: dict[int, Bins] = {}
         for n_bins in LEVELS:
-            one = _bins(self.column, _distinct(quantiles, LEVELS[-1] // n_bins))
-            if not any(np.array_equal(one.bounds, other.bounds) for other in (*kept.values(), *filter(None, [coarse]))):
-                kept[n_bins] = one
-        return kept
+            bins = _bins(self.column, _distinct(quantiles, LEVELS[-1] // n_bins))
+            if not any(
+                np.array_equal(bins.bounds, earlier.bounds) for earlier in (*distinct.values(), *filter(None, [coarse]))
+            ):
+                distinct[n_bins] = bins
+        return distinct
 
 
 def cut_by_modl(
@@ -221,7 +223,7 @@ class Precomputed:
 def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:
     """The bins for the option `numeric`; the edges of the coarse bins are among those of the fine ones."""
     names = (training.given or training.table).names
-    config = replace(config, numeric_of={name_of(one, names): how for one, how in config.numeric_of.items()})
+    config = replace(config, numeric_of={name_of(given, names): how for given, how in config.numeric_of.items()})
     if config.formula is None:
         columns = [column for column in columns_by_kind(config, training)[1] if column.kind is not Kind.CATEGORICAL]
     else:
@@ -239,18 +241,22 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:
     fine: dict[str, Bins] = {}
     weight, copies = training.weight, training.copies
     smooth = [Ordered(column, weight, copies) for column in by_way.get("smooth", [])]
-    for how, own in by_way.items():
+    for how, way_columns in by_way.items():
         if how == "linear":
             continue
         jobs = config.n_jobs
-        found = _cut_smooth(smooth, training, loss, jobs) if how == "smooth" else _cut(how, own, training, loss, jobs)
-        coarse |= {one.column: one for one in found.coarse}
-        fine |= {one.column: one for one in found.fine}
+        cuts = (
+            _cut_smooth(smooth, training, loss, jobs)
+            if how == "smooth"
+            else _cut(how, way_columns, training, loss, jobs)
+        )
+        coarse |= {bins.column: bins for bins in cuts.coarse}
+        fine |= {bins.column: bins for bins in cuts.fine}
     return NumericBins(
         [coarse[name] for name in known if name in coarse],
         [fine[name] for name in known if name in fine],
-        {one.column.name: one.cut_levels(coarse.get(one.column.name)) for one in smooth},
-        {one.column.name: one.cut(SEARCHED_BINS) for one in smooth},
+        {ordered.column.name: ordered.cut_levels(coarse.get(ordered.column.name)) for ordered in smooth},
+        {ordered.column.name: ordered.cut(SEARCHED_BINS) for ordered in smooth},
     )
 
 
@@ -278,14 +284,14 @@ def _cut_smooth(columns: Sequence[Ordered], training: Training, loss: Loss, n_jo
     if not loss.for_classes:
         pairs = [column.cut_twice() for column in columns]
         return NumericBins([coarse for coarse, _ in pairs], [fine for _, fine in pairs])
-    own = [one.column for one in columns]
-    cuts = cut_by_modl(own, training.y, _counted(training, loss), classes=True, n_jobs=n_jobs, prove=False)
-    found = {one.column: one for one in cuts}
-    fine = [column.cut_finely(found.get(column.column.name)) for column in columns]
+    raw_columns = [ordered.column for ordered in columns]
+    cuts = cut_by_modl(raw_columns, training.y, _counted(training, loss), classes=True, n_jobs=n_jobs, prove=False)
+    by_column = {bins.column: bins for bins in cuts}
+    fine = [column.cut_finely(by_column.get(column.column.name)) for column in columns]
     for column in columns:  # of no gain by itself, but perhaps in interactions
-        if column.column.name not in found:
-            found[column.column.name] = column.cut(LEVELS[-1])
-    return NumericBins(list(found.values()), fine)
+        if column.column.name not in by_column:
+            by_column[column.column.name] = column.cut(LEVELS[-1])
+    return NumericBins(list(by_column.values()), fine)
 
 
 def _counted(training: Training, loss: Loss) -> Floats | None:
@@ -308,19 +314,19 @@ def _binned_by_formula(config: Config, training: Training) -> list[Column]:
                 f"s({name}) has no effect with numeric='linear', which gives numbers no bins; use "
                 f"numeric='quantile', or write b[1] * {name} for a slope."
             )
-    found = []
+    binned = []
     for column in numbers:
         values = column.values[np.isfinite(column.values)]
         has_fractions = column.measure.name == "numbers" and (values != np.floor(values)).any()
         if column.name in smooth or column.name in config.numeric_of or has_fractions:
-            found.append(column)
+            binned.append(column)
     default = "smooth" if isinstance(config.optimizer, Newton) else "linear"
-    if not found and config.numeric != default:
+    if not binned and config.numeric != default:
         raise ValueError(
             f"numeric={config.numeric!r} has no effect, as the formula has no column of fractions in brackets; leave "
             "it out, or name columns: numeric={'price': 'quantile'}."
         )
-    return found
+    return binned
 
 
 def columns_by_kind(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
@@ -329,8 +335,8 @@ def columns_by_kind(config: Config, training: Training, *, whole: bool = True) -
     cols = columns_of(config.cols, (training.given or training.table).names)
     if training.given is not None and isinstance(cols, list):  # a mask includes the offset's column
         cols = [name for name in cols if name not in training.given.names or name in training.table.names]
-    found = categorical_columns(training.table, cols, booleans=True, whole=whole, option="categorical_features")
-    chosen = {column.name for column in found}
+    categorical = categorical_columns(training.table, cols, booleans=True, whole=whole, option="categorical_features")
+    chosen = {column.name for column in categorical}
     if whole and config.cols is not None:
         chosen |= {column.name for column in columns if column.is_empty}
     return [c for c in columns if c.name in chosen], [c for c in columns if c.name not in chosen]

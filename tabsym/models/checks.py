@@ -56,14 +56,14 @@ def columns_of(chosen: Any, names: Sequence[str]) -> Any:
     """Names of columns that are given by a mask or by positions."""
     if not isinstance(chosen, list):
         return chosen
-    if chosen and all(isinstance(one, (bool, np.bool_)) for one in chosen):
+    if chosen and all(isinstance(item, (bool, np.bool_)) for item in chosen):
         if len(chosen) != len(names):
             raise ValueError(
                 f"categorical_features is a mask of {plural(len(chosen), 'column')}, and the table has {len(names)}; "
                 "give one value for each."
             )
         return [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
-    return [name_of(one, names) for one in chosen]
+    return [name_of(item, names) for item in chosen]
 
 
 def name_of(column: Any, names: Sequence[str]) -> Any:
@@ -89,19 +89,19 @@ def _check_treatment(name: str, how: Any, allowed: tuple[str, ...]) -> Treatment
     if not isinstance(how, (list, tuple, range, np.ndarray, pd.Index, pd.Series)):
         return check_option(name, how, allowed, "a list of cut points")
     cuts = list(how)
-    for one in cuts:
-        if not Number().allows(one):
+    for cut in cuts:
+        if not Number().allows(cut):
             raise ValueError(
-                f"{name} holds {one!r}, and cut points are finite numbers (of dates, days since 1970-01-01); the outer "
+                f"{name} holds {cut!r}, and cut points are finite numbers (of dates, days since 1970-01-01); the outer "
                 "intervals are open by themselves."
             )
-    for one, after in pairwise(cuts):
-        if after <= one:
-            what = "twice" if after == one else f"before {after!r}"
-            raise ValueError(f"{name} has {one!r} {what}; give each cut point once, in ascending order.")
+    for cut, after in pairwise(cuts):
+        if after <= cut:
+            what = "twice" if after == cut else f"before {after!r}"
+            raise ValueError(f"{name} has {cut!r} {what}; give each cut point once, in ascending order.")
     if not cuts:
         raise ValueError(f"{name} is an empty list; give at least one cut point, or leave the column out.")
-    return tuple(float(one) for one in cuts)
+    return tuple(float(cut) for cut in cuts)
 
 
 def check_monotonic(value: Any) -> dict[Any, int] | tuple[int, ...] | None:
@@ -109,18 +109,18 @@ def check_monotonic(value: Any) -> dict[Any, int] | tuple[int, ...] | None:
     if value is None:
         return None
     if isinstance(value, Mapping):
-        pairs = [(f"monotonic_cst[{name!r}]", one) for name, one in value.items()]
+        pairs = [(f"monotonic_cst[{name!r}]", direction) for name, direction in value.items()]
     elif isinstance(value, (list, tuple, np.ndarray)):
-        pairs = [(f"monotonic_cst[{index}]", one) for index, one in enumerate(value)]
+        pairs = [(f"monotonic_cst[{index}]", direction) for index, direction in enumerate(value)]
     else:
         raise ValueError(
             f"monotonic_cst={value!r} is not possible; use a mapping from column to 1 (not decreasing) or -1 (not "
             "increasing), an array of -1, 0 or 1 for each column, or None."
         )
-    for name, one in pairs:
-        if isinstance(one, (bool, np.bool_)) or not isinstance(one, Real) or one not in (-1, 0, 1):
-            raise ValueError(f"{name}={one!r} is not possible; use 1 (not decreasing), -1 (not increasing) or 0.")
-    directions = [int(one) for _, one in pairs]
+    for name, direction in pairs:
+        if isinstance(direction, (bool, np.bool_)) or not isinstance(direction, Real) or direction not in (-1, 0, 1):
+            raise ValueError(f"{name}={direction!r} is not possible; use 1 (not decreasing), -1 (not increasing) or 0.")
+    directions = [int(direction) for _, direction in pairs]
     if not any(directions):
         raise ValueError(f"monotonic_cst={value!r} constrains no column; leave it out.")
     return dict(zip(value, directions, strict=True)) if isinstance(value, Mapping) else tuple(directions)
@@ -150,7 +150,9 @@ def check_fixed(value: Any) -> dict[str, Any]:
 def check_alpha(value: Any) -> float | dict[str, float] | None:
     """The penalty, or penalties by term; None where all are estimated."""
     if isinstance(value, Mapping):
-        return {str(name): check_number(f"alpha[{name!r}]", one, at_least=0) for name, one in value.items()} or None
+        return {
+            str(name): check_number(f"alpha[{name!r}]", penalty, at_least=0) for name, penalty in value.items()
+        } or None
     if not isinstance(value, Real):
         check_option("alpha", value, ("auto",), "a number of at least 0", "a mapping from term to number")
         return None
@@ -177,24 +179,25 @@ def check_interactions(value: Any) -> int | AutoInteractions | Named:
 
 def _named_interactions(value: Sequence[Any]) -> Named:
     """Pairs and triples of columns, without duplicates; of ``{column: category}`` a `Within`."""
-    found: dict[frozenset[Any], tuple[Any, ...]] = {}
-    for one in value:
-        few = isinstance(one, (list, tuple)) and 2 <= len(one) <= 3
-        members = tuple(_member(member) for member in one) if few else ()
+    named: dict[frozenset[Any], tuple[Any, ...]] = {}
+    for interaction in value:
+        is_pair_or_triple = isinstance(interaction, (list, tuple)) and 2 <= len(interaction) <= 3
+        members = tuple(_member(member) for member in interaction) if is_pair_or_triple else ()
         names = [member.column if isinstance(member, Within) else member for member in members]
         good = all(isinstance(name, (str, Integral)) and not isinstance(name, bool) for name in names)
         n_within = sum(isinstance(member, Within) for member in members)
-        if not few or not good or len(set(names)) < len(names) or n_within > 1:
+        if not is_pair_or_triple or not good or len(set(names)) < len(names) or n_within > 1:
             raise ValueError(
-                f"interactions names {one!r}, which is no pair or triple of different columns; use a list such as "
-                "[('a', 'b'), ('a', 'b', 'c'), ({'a': 'x'}, 'b', 'c')], the last for the rows where a is 'x' only."
+                f"interactions names {interaction!r}, which is no pair or triple of different columns; use a list "
+                "such as [('a', 'b'), ('a', 'b', 'c'), ({'a': 'x'}, 'b', 'c')], the last for the rows where a is 'x' "
+                "only."
             )
-        if frozenset(members) in found:
-            raise ValueError(f"interactions names {tuple(one)!r} twice; leave one of them out.")
-        found[frozenset(members)] = members
-    if not found:
+        if frozenset(members) in named:
+            raise ValueError(f"interactions names {tuple(interaction)!r} twice; leave one of them out.")
+        named[frozenset(members)] = members
+    if not named:
         raise ValueError("interactions is an empty list; use interactions=None for none.")
-    return tuple(found.values())
+    return tuple(named.values())
 
 
 def _member(given: Any) -> Any:
@@ -277,8 +280,8 @@ def check_loss(value: Any, allowed: tuple[str, ...]) -> Loss | str:
         loss = LOSSES[value.name]
         return replace(loss, parameter=float(getattr(value, loss.argument)))
     objects = [kind.__name__ for name, kind in WITH_NUMBER.items() if name in allowed]
-    others = [f"an object of tabsym.losses ({', '.join(objects)})"] if objects else []
-    name = check_option("loss", value, allowed, *others)
+    alternatives = [f"an object of tabsym.losses ({', '.join(objects)})"] if objects else []
+    name = check_option("loss", value, allowed, *alternatives)
     return LOSSES.get(name, name)
 
 
@@ -352,31 +355,33 @@ def check_target_of_loss(target: NDArray[np.float64], loss: Loss, what: str = "t
         )
 
 
-def positions_of_classes(names: Iterable[Any], classes: Iterable[Any], what: str, *, beside: bool = False) -> list[int]:
+def positions_of_classes(
+    names: Iterable[Any], classes: Iterable[Any], what: str, *, allow_extra: bool = False
+) -> list[int]:
     """The index of each of several classes among names of columns; a `ValueError` where one is missing.
 
-    `beside`: there may be other names. Names that count up from 0, as those of an array, name no classes.
+    `allow_extra`: there may be other names. Names that count up from 0, as those of an array, name no classes.
     """
     names, classes = list(names), list(classes)
     numbers = list(range(len(classes)))
     if names in (numbers, [f"column_{number}" for number in numbers]):  # as pandas and polars call those of an array
         return numbers
-    found = [next((at for at, name in enumerate(names) if _is_same(name, label)), -1) for label in classes]
-    if min(found) < 0 or (len(names) > len(classes) and not beside):
+    positions = [next((at for at, name in enumerate(names) if _is_same(name, label)), -1) for label in classes]
+    if min(positions) < 0 or (len(names) > len(classes) and not allow_extra):
         raise ValueError(
             f"{what} has the columns {list(map(str, names))}, and needs {list(map(str, classes))}; name one for each, "
             "or give an array in their order."
         )
-    return found
+    return positions
 
 
 def by_class(
-    given: Any, classes: Iterable[Any] | None, what: str, *, beside: bool = False, ranked: bool = False
+    given: Any, classes: Iterable[Any] | None, what: str, *, allow_extra: bool = False, ranked: bool = False
 ) -> Any:
     """A frame with a column for each of several classes, in their order; what is no frame stays as it is.
 
-    `beside`: it may have other columns, which are left out then. `ranked`: it may be of latent vectors, with a column
-    for each component and class, in the order of `coefs_`.
+    `allow_extra`: it may have other columns, which are left out then. `ranked`: it may be of latent vectors, with a
+    column for each component and class, in the order of `coefs_`.
     """
     columns, classes = getattr(given, "columns", None), [] if classes is None else list(classes)
     if columns is None or len(classes) <= 2:
@@ -384,7 +389,7 @@ def by_class(
     names = list(getattr(given, "column_names", columns))
     if ranked and f"{classes[0]} 1" in names and f"{classes[0]}" not in names:
         return given
-    positions = positions_of_classes(names, classes, what, beside=beside)
+    positions = positions_of_classes(names, classes, what, allow_extra=allow_extra)
     if positions == list(range(len(names))):
         return given
     if isinstance(given, pd.DataFrame):
@@ -415,8 +420,8 @@ def _is_same(name: Any, label: Any) -> bool:
     if isinstance(name, (Real, np.bool_)) and isinstance(label, (Real, np.bool_)):
         return bool(name == label)
     if _is_moment(name) or _is_moment(label):
-        one, other = _moment(name), _moment(label)
-        return one is not None and one == other
+        name_date, label_date = _moment(name), _moment(label)
+        return name_date is not None and name_date == label_date
     text, value = (name, label) if isinstance(name, str) else (label, name)
     try:
         return isinstance(value, Real) and not isinstance(value, bool) and float(text) == value
@@ -433,7 +438,7 @@ def _moment(value: Any) -> pd.Timestamp | None:
     if not _is_moment(value) and not isinstance(value, str):
         return None
     try:
-        found = pd.Timestamp(value)
+        moment = pd.Timestamp(value)
     except (TypeError, ValueError):
         return None
-    return found if found.tzinfo is None else found.tz_convert("UTC")
+    return moment if moment.tzinfo is None else moment.tz_convert("UTC")

@@ -271,7 +271,7 @@ def _refuse_without_effect(config: Config, e: Any) -> None:
 
 def defaults_of(kind: type) -> dict[str, Any]:
     """The constructor options of an estimator, with their defaults."""
-    return {name: one.default for name, one in signature(kind).parameters.items()}
+    return {name: parameter.default for name, parameter in signature(kind).parameters.items()}
 
 
 def _is_default(value: Any, default: Any) -> bool:

@@ -82,12 +82,12 @@ class FixedTerm:
             )
         if (codes == UNSEEN).any() and isinstance(self.source, CategoricalSource):
             known = self.source.vocabulary.inverse(np.setdiff1d(np.arange(len(self.values)), codes))
-            others = ", ".join(map(repr, list(known)[:3]))
+            absent = ", ".join(map(repr, list(known)[:3]))
             first = training.table[self.column].series[int(np.argmax(codes == UNSEEN))]
             warn_user(
                 f"fixed[{self.name!r}] has no value for {plural(int((codes == UNSEEN).sum()), 'row')}, such as of "
                 f"{first!r}, "
-                "and adds 0 there" + (f"; it has values for {others}, which training has not." if others else ".")
+                "and adds 0 there" + (f"; it has values for {absent}, which training has not." if absent else ".")
             )
         return np.asarray(self.constant * np.concatenate([self.values, np.zeros((1, self.values.shape[1]))])[codes])
 
@@ -110,11 +110,11 @@ def find_fixed(config: Config, name: str, value: Any, training: Training, n_outp
     else:
         column = name
         if name not in table.names:
-            near = ", ".join(map(repr, nearest(name, table.names)))
-            raise ValueError(f"fixed names {name!r}, which is no feature of the table; there is {near}.")
+            nearest_names = ", ".join(map(repr, nearest(name, table.names)))
+            raise ValueError(f"fixed names {name!r}, which is no feature of the table; there is {nearest_names}.")
     if isinstance(value, (Mapping, pd.DataFrame)) and (numeric is not None or table[column].kind is Kind.NUMERIC):
-        held = as_lists(value, what=f"fixed[{name!r}]")  # of a slope, as `coefs_` has it
-        value = held["value"][0] if held.get("category") == [name] else value
+        lists = as_lists(value, what=f"fixed[{name!r}]")  # of a slope, as `coefs_` has it
+        value = lists["value"][0] if lists.get("category") == [name] else value
     is_number = not isinstance(value, (Mapping, pd.Series, pd.DataFrame))
     if is_number and numeric is None:
         if config.formula is not None or table[column].kind is Kind.CATEGORICAL:
@@ -130,26 +130,26 @@ def find_fixed(config: Config, name: str, value: Any, training: Training, n_outp
 
 def _of_formula(terms: list[Monomial], name: str) -> Monomial:
     """The term of a formula that has a block by itself."""
-    found = [term for term in terms if any(ref.block == name for ref in term.blocks)]
-    if not found:
+    matches = [term for term in terms if any(ref.block == name for ref in term.blocks)]
+    if not matches:
         names = list(dict.fromkeys(ref.block for term in terms for ref in term.blocks))
         of_column = next((ref.block for term in terms for ref in term.blocks if [name] == list(ref.columns)), None)
         hint = "" if of_column is None else f"; the coefficients of column {name!r} are in the term {of_column!r}"
         raise ValueError(f"fixed names {name!r}, which is no term of the formula; it has {', '.join(names)}{hint}.")
-    (ref, *others), numerics = found[0].blocks, found[0].numerics
-    alone = len(found) == 1 and not others and ref.rank == 1
+    (ref, *other_blocks), numerics = matches[0].blocks, matches[0].numerics
+    alone = len(matches) == 1 and not other_blocks and ref.rank == 1
     if not alone or len(ref.columns) + bool(numerics) != 1:
         raise ValueError(
             f"fixed names {name!r}, and is for coefficients of one column, w[column], and slopes, s[1]*column, that "
             "have a term of their own; leave it out."
         )
-    return found[0]
+    return matches[0]
 
 
 def _by_category(value: Any, name: str, column: Column, n_outputs: int) -> tuple[CategoricalSource | Bins, Floats]:
     """The categories or bins, and the coefficients (q, K)."""
     table = as_lists(value, what=f"fixed[{name!r}]")
-    values = np.array([_numbers(one, name, n_outputs) for one in table["value"]]).reshape(-1, n_outputs)
+    values = np.array([_numbers(given, name, n_outputs) for given in table["value"]]).reshape(-1, n_outputs)
     if "low" not in table:
         keys = [None if is_missing(key) else key for key in table["category"]]
         if len(set(keys)) < len(keys):
@@ -182,37 +182,39 @@ def as_lists(value: Any, classes: NDArray[Any] | tuple[Any, ...] = (), what: str
         index, columns = (pd.Index(value[name], dtype=object) for name in ("category", "columns"))
         value = pd.DataFrame(value["value"], index=index, columns=columns)
     if isinstance(value, Mapping):
-        given = [numbers_by_class(one, classes, f"{what}[{name!r}]") for name, one in value.items()]
+        given = [numbers_by_class(numbers, classes, f"{what}[{name!r}]") for name, numbers in value.items()]
         return {"category": list(value), "value": given}
     if isinstance(value, pd.Series):
-        given = [numbers_by_class(one, classes, what) for one in value]
+        given = [numbers_by_class(numbers, classes, what) for numbers in value]
         return {"category": plain_categories(value.index).tolist(), "value": given}
     several = len(classes) > 2
     ends = edge_names([str(label) for label in classes] if several else ())
     column_of = {str(column): column for column in value.columns}
     bins = {
-        end: value[column_of[own]].tolist() for end, own in zip(("low", "high"), ends, strict=True) if own in column_of
+        end: value[column_of[edge]].tolist()
+        for end, edge in zip(("low", "high"), ends, strict=True)
+        if edge in column_of
     }
-    own = value.drop(columns=[column_of[end] for end in ends if end in column_of])
-    beside = [column for column in own if str(column) in ("sd", "rows") or str(column).startswith("sd ")]
-    values = own[["value"]] if "value" in own else own.drop(columns=beside)
+    frame = value.drop(columns=[column_of[end] for end in ends if end in column_of])
+    extra = [column for column in frame if str(column) in ("sd", "rows") or str(column).startswith("sd ")]
+    values = frame[["value"]] if "value" in frame else frame.drop(columns=extra)
     if several and values.columns.tolist() != list(range(len(classes))):
-        values = own.iloc[:, positions_of_classes(own.columns, classes, what, beside=True)]
+        values = frame.iloc[:, positions_of_classes(frame.columns, classes, what, allow_extra=True)]
     try:
         rows = values.to_numpy(dtype=np.float64).tolist()
     except (TypeError, ValueError):
         names = ", ".join(map(repr, map(str, values.columns)))
         raise ValueError(f"{what} holds what is no number in the columns {names}; convert them to numbers.") from None
     keys = bins if len(bins) == 2 else {"category": plain_categories(value.index).tolist()}
-    return {**keys, "value": [one[0] if len(one) == 1 else one for one in rows]}
+    return {**keys, "value": [row[0] if len(row) == 1 else row for row in rows]}
 
 
 def without_frames(fixed: Mapping[str, Any]) -> dict[str, Any]:
     """The argument with lists instead of frames, for files without code; columns that are no numbers are not read."""
-    found = {}
+    converted = {}
     for name, value in fixed.items():
         if not isinstance(value, pd.DataFrame):
-            found[name] = as_lists(value) if isinstance(value, pd.Series) else value
+            converted[name] = as_lists(value) if isinstance(value, pd.Series) else value
             continue
         columns, numbers = [], []
         for at, column in enumerate(value.columns):
@@ -225,8 +227,8 @@ def without_frames(fixed: Mapping[str, Any]) -> dict[str, Any]:
             else:
                 columns.append(column if isinstance(column, (str, int, float)) else str(column))
         rows = np.reshape(numbers, (len(columns), len(value))).T.tolist()
-        found[name] = {"category": plain_categories(value.index).tolist(), "columns": columns, "value": rows}
-    return found
+        converted[name] = {"category": plain_categories(value.index).tolist(), "columns": columns, "value": rows}
+    return converted
 
 
 def with_classes(config: Config, classes: NDArray[Any]) -> Config:
@@ -234,7 +236,9 @@ def with_classes(config: Config, classes: NDArray[Any]) -> Config:
     fixed = {name: _in_order(value, classes, f"fixed[{name!r}]") for name, value in config.fixed.items()}
     init = config.init
     if isinstance(init, Mapping):
-        init = {n: by_class(value, classes, f"coef_init[{n!r}]", beside=True, ranked=True) for n, value in init.items()}
+        init = {
+            n: by_class(value, classes, f"coef_init[{n!r}]", allow_extra=True, ranked=True) for n, value in init.items()
+        }
         for name, value in init.items():
             if name.startswith("scale of ") and isinstance(value, (Mapping, pd.Series)) and len(value) > 1:
                 init[name] = pd.Series(numbers_by_class(value, classes, f"coef_init[{name!r}]"))
@@ -245,23 +249,23 @@ def _in_order(value: Any, classes: NDArray[Any], what: str) -> Any:
     """What is given for one term, in the order of several classes: a slope as an array, categories as lists."""
     if not isinstance(value, (Mapping, pd.Series, pd.DataFrame)):
         return value
-    found = as_lists(value, classes, what)
-    keys = found.get("category", [])
-    if are_classes(keys, classes) and all(map(np.isscalar, found["value"])):
-        return numbers_by_class(dict(zip(keys, found["value"], strict=True)), classes, what)
-    return found
+    lists = as_lists(value, classes, what)
+    keys = lists.get("category", [])
+    if are_classes(keys, classes) and all(map(np.isscalar, lists["value"])):
+        return numbers_by_class(dict(zip(keys, lists["value"], strict=True)), classes, what)
+    return lists
 
 
 def _numbers(value: Any, name: str, n_outputs: int) -> Floats:
     """The coefficients (K,) of one category."""
     try:
-        found = np.asarray(value, dtype=np.float64).reshape(-1)
+        values = np.asarray(value, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):
-        found = np.empty(0)
-    if len(found) != n_outputs or not np.isfinite(found).all():
+        values = np.empty(0)
+    if len(values) != n_outputs or not np.isfinite(values).all():
         needed = "a finite number" if n_outputs == 1 else f"{n_outputs} finite numbers, one for each class"
         raise ValueError(f"fixed[{name!r}] holds {value!r}; give {needed} for each category.")
-    return found
+    return values
 
 
 def with_fixed_term(model: WideModel, term: FixedTerm, training: Training) -> WideModel:
@@ -274,13 +278,13 @@ def with_fixed_term(model: WideModel, term: FixedTerm, training: Training) -> Wi
     columns = () if is_slope else (term.column,)
     block = Block(term.name, None if is_slope else len(spec.sources), columns, fixed=True)
     numeric = len(spec.numerics) if is_slope else None
-    own = Term(term.constant, numeric, (Factor(len(spec.blocks), columns),))
+    model_term = Term(term.constant, numeric, (Factor(len(spec.blocks), columns),))
     spec = replace(
         spec,
         sources=spec.sources if term.source is None else (*spec.sources, term.source),
         blocks=(*spec.blocks, block),
         numerics=spec.numerics if term.numeric is None else (*spec.numerics, term.numeric),
-        terms=(*spec.terms, own),
+        terms=(*spec.terms, model_term),
     )
     size = units.scale / term.constant
     units = replace(units, sizes=np.append(units.sizes, size), constants=np.append(units.constants, 1.0))
@@ -378,26 +382,26 @@ def describe_directions(spec: ModelSpec) -> str | None:
 
 def _only_term(spec: ModelSpec, name: str) -> Term:
     """The one term of a column, by itself."""
-    found = [term for term in spec.terms if name in _columns(spec, term)]
-    beside = [term for term in found if len(_columns(spec, term)) > 1 or len(term.factors) != 1]
-    if beside or len(found) > 1:
-        text = " and ".join(_text(spec, term) for term in found[:3])
+    matches = [term for term in spec.terms if name in _columns(spec, term)]
+    shared = [term for term in matches if len(_columns(spec, term)) > 1 or len(term.factors) != 1]
+    if shared or len(matches) > 1:
+        text = " and ".join(_text(spec, term) for term in matches[:3])
         raise ValueError(
             f"monotonic_cst names {name!r}, which must have one term of its own to have a direction, and is in {text}; "
             "leave it out of monotonic_cst, or of the other terms."
         )
-    if not found:
+    if not matches:
         raise ValueError(f"monotonic_cst names {name!r}, which has no term in the model; leave it out.")
-    return found[0]
+    return matches[0]
 
 
 def _columns(spec: ModelSpec, term: Term) -> set[str]:
     """The columns that a term depends on; none for the flag of missing values, which has no direction."""
-    found = set() if term.numeric is None else set(spec.numerics[term.numeric].columns)
+    columns = set() if term.numeric is None else set(spec.numerics[term.numeric].columns)
     for factor in term.factors:
         if not isinstance(source_of(spec, factor.block), (Flag, NoneType)):
-            found |= set(factor.columns)
-    return found
+            columns |= set(factor.columns)
+    return columns
 
 
 def _text(spec: ModelSpec, term: Term) -> str:
@@ -431,10 +435,10 @@ def _trend(node: Node) -> int:
             is_right = bool(columns_read(node.right))
             if is_right == bool(columns_read(node.left)):
                 return 0
-            moving, other = (node.right, node.left) if is_right else (node.left, node.right)
+            moving, constant = (node.right, node.left) if is_right else (node.left, node.right)
             is_falling = is_right and node.operator == "-"
             if node.operator in "*/":
-                by = float(evaluate(other, {}))
+                by = float(evaluate(constant, {}))
                 if by == 0.0 or (is_right and node.operator == "/"):
                     return 0
                 is_falling = by < 0.0

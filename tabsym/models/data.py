@@ -62,11 +62,11 @@ class OffsetColumn:
         wrong = np.isnan(values) | ((values <= 0.0) if self.is_exposure else False)
         if wrong.any():
             row = int(np.argmax(wrong))
-            held = "a missing value" if np.isnan(values[row]) else f"{values[row]:g}"
+            text = "a missing value" if np.isnan(values[row]) else f"{values[row]:g}"
             needed = "a number above 0" if self.is_exposure else "a number"
-            raise ValueError(f"{self.option}={self.name!r} holds {held} in row {row}; give {needed} in each row.")
-        rest = replace(table, columns=tuple(column for column in table.columns if column.name != self.name))
-        return rest, np.log(values) if self.is_exposure else values
+            raise ValueError(f"{self.option}={self.name!r} holds {text} in row {row}; give {needed} in each row.")
+        features = replace(table, columns=tuple(column for column in table.columns if column.name != self.name))
+        return features, np.log(values) if self.is_exposure else values
 
 
 def offset_column_of(estimator: Any, table: Table, offset: Any) -> OffsetColumn | None:
@@ -89,8 +89,8 @@ def offset_column_of(estimator: Any, table: Table, offset: Any) -> OffsetColumn 
     if is_position and 0 <= int(value) < len(table.names):
         value = table.names[int(value)]
     if value not in table.names:
-        near = ", ".join(map(repr, nearest(value, table.names)))
-        raise ValueError(f"{option}={value!r} is no column of the table; there is {near}.")
+        nearest_names = ", ".join(map(repr, nearest(value, table.names)))
+        raise ValueError(f"{option}={value!r} is no column of the table; there is {nearest_names}.")
     return OffsetColumn(str(value), option == "exposure_column")
 
 
@@ -165,13 +165,15 @@ class Training:
                     "-1."
                 )
             given = dict(zip(names, given, strict=True))
-        found = {name_of(name, names): direction for name, direction in given.items()}
+        directions = {name_of(name, names): direction for name, direction in given.items()}
         features = self.table.names
-        for name, direction in found.items():
+        for name, direction in directions.items():
             if name not in features and (direction or name not in names):
-                near = ", ".join(map(repr, nearest(name, features)))
-                raise ValueError(f"monotonic_cst names {name!r}, which is no feature of the model; there is {near}.")
-        return {name: direction for name, direction in found.items() if direction}
+                nearest_names = ", ".join(map(repr, nearest(name, features)))
+                raise ValueError(
+                    f"monotonic_cst names {name!r}, which is no feature of the model; there is {nearest_names}."
+                )
+        return {name: direction for name, direction in directions.items() if direction}
 
     def sums(self) -> dict[str, float]:
         """The mean sample weight of weighted rows, and weighted sums by which fits to other rows, targets or offsets
@@ -183,19 +185,22 @@ class Training:
         mean = float(weight.sum() / self.n_weighted) if self.unit_weight is None else self.unit_weight
         offset = np.zeros(len(self.y))
         if self.offset is not None and self.offset.shape[1] > 1:  # what all classes have in common has no effect
-            own = self.offset - self.offset.mean(axis=1, keepdims=True)
-            own[np.abs(own) <= 1e-12 * np.abs(self.offset).max(initial=0.0)] = 0.0  # rounding of what they share
-            offset = own @ np.arange(self.offset.shape[1])
+            centred = self.offset - self.offset.mean(axis=1, keepdims=True)
+            # without rounding of what they share
+            centred[np.abs(centred) <= 1e-12 * np.abs(self.offset).max(initial=0.0)] = 0.0
+            offset = centred @ np.arange(self.offset.shape[1])
         elif self.offset is not None:
             offset = self.offset[:, 0]
         times = np.ones(len(self.y)) if self.copies is None else self.copies.astype(np.float64)
-        one = np.ones(len(self.y))  # the sample weight of one copy of each row, as the user gave it
+        copy_weight = np.ones(len(self.y))  # the sample weight of one copy of each row, as the user gave it
         if self.weight is not None:
-            one = self.weight if self.unit_weight is None else of_one_copy(self.weight, self.copies) * self.unit_weight
-            times = np.where(one > 0.0, times, 0.0)
+            copy_weight = (
+                self.weight if self.unit_weight is None else of_one_copy(self.weight, self.copies) * self.unit_weight
+            )
+            times = np.where(copy_weight > 0.0, times, 0.0)
         return {
             "sample weights": mean,
-            "squared sample weights": float(times @ np.square(one)),
+            "squared sample weights": float(times @ np.square(copy_weight)),
             "targets of rows": float(times @ self.y),
             "targets": float(weight @ self.y),
             "squared targets": float(weight @ np.square(self.y)),
@@ -214,8 +219,8 @@ class Training:
         copies = self.copies[rows] if copies is None and self.copies is not None else copies
         weight = None if self.weight is None else self.weight[rows]
         if self.unit_weight is not None:  # with mean 1 over this subset
-            one = self.weight_of_one
-            weight = _times(None if one is None else relative_weights(one[rows], copies), copies)
+            copy_weight = self.weight_of_one
+            weight = _times(None if copy_weight is None else relative_weights(copy_weight[rows], copies), copies)
         offset = None if self.offset is None else self.offset[rows]
         return Training(table, self.y[rows], weight, offset, self.given, self.offset_column, self.unit_weight, copies)
 
@@ -224,8 +229,8 @@ class Training:
         fixed = fixed_score(spec, numbers, len(self.y))
         if not len(fixed):
             return self
-        own = np.repeat(fixed[:, None], n_outputs, axis=1)
-        return replace(self, offset=own if self.offset is None else own + self.offset)
+        added = np.repeat(fixed[:, None], n_outputs, axis=1)
+        return replace(self, offset=added if self.offset is None else added + self.offset)
 
     @property
     def differences(self) -> Floats:
@@ -259,8 +264,8 @@ class GivenRows:
         """
         if self.offset is None or not absent.any() or np.shape(as_given(self.offset))[1:] != absent.shape:
             return self
-        own = check_offset(self.offset, len(self.table), len(absent))[:, ~absent]
-        return replace(self, offset=own[:, 1] - own[:, 0] if own.shape[1] == 2 else own)
+        offset = check_offset(self.offset, len(self.table), len(absent))[:, ~absent]
+        return replace(self, offset=offset[:, 1] - offset[:, 0] if offset.shape[1] == 2 else offset)
 
     def training(self, y: Floats, n_outputs: int) -> Training:
         """With the validated target, for `n_outputs` linear predictors."""
@@ -269,25 +274,25 @@ class GivenRows:
 
 
 def read_rows(
-    formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: OffsetColumn | None
+    formula: Formula | None, table: Table, y: Any, sample_weight: Any, offset_column: OffsetColumn | None
 ) -> tuple[Table, Any, Any]:
     """The columns that a model uses, its target (from the table where `y` is None), and validated weights.
 
-    `beside`: a column to keep that no term uses.
+    `offset_column`: a column to keep that no term uses.
     """
     if y is None and formula is not None and formula.target is not None:
         if formula.target not in table.names:
             raise ValueError(f"The formula's target {formula.target!r} is not in the table; add it, or pass y.")
         y = table[formula.target].series
-        if beside is not None and beside.name == formula.target:
-            raise ValueError(f"{beside} is the formula's target, too; name another column.")
+        if offset_column is not None and offset_column.name == formula.target:
+            raise ValueError(f"{offset_column} is the formula's target, too; name another column.")
     if formula is not None:
         used = used_columns(formula, table)
-        if beside is not None and beside.name in used:
+        if offset_column is not None and offset_column.name in used:
             raise ValueError(
-                f"{beside} is in the formula, too; give the formula a copy of the column, under another name."
+                f"{offset_column} is in the formula, too; give the formula a copy of the column, under another name."
             )
-        used += [] if beside is None else [beside.name]
+        used += [] if offset_column is None else [offset_column.name]
         table = replace(table, columns=tuple(table[name] for name in dict.fromkeys(used)))
     return table, y, check_weights(sample_weight, len(table))
 
@@ -308,8 +313,8 @@ def robust_spread(training: Training) -> float:
     """
     y, weight = training.differences, training.weight
     middle = _interquartile_mean(y, weight)
-    spread = _interquartile_mean(np.abs(y - middle), weight) / NORMAL_DEVIATION
-    return spread or Moments.of(y, weight).spread_about(middle)
+    scale = _interquartile_mean(np.abs(y - middle), weight) / NORMAL_DEVIATION
+    return scale or Moments.of(y, weight).spread_about(middle)
 
 
 def _interquartile_mean(values: Floats, weight: Floats | None) -> float:
@@ -323,7 +328,7 @@ def _interquartile_mean(values: Floats, weight: Floats | None) -> float:
 
 def numeric_moments(spec: ModelSpec, numbers: Numbers, n_rows: int, weight: Floats | None) -> tuple[Moments, ...]:
     """Moments of the numeric factors; a `ValueError` names a factor whose square overflows."""
-    found = []
+    moments = []
     for numeric in spec.numerics:
         values = np.broadcast_to(numeric.values(numbers), (n_rows,))
         large = np.abs(values) > LARGEST
@@ -332,8 +337,8 @@ def numeric_moments(spec: ModelSpec, numbers: Numbers, n_rows: int, weight: Floa
                 f"{numeric.label!r} is {values[large][0]:g} in row {int(np.argmax(large))}, whose square is no finite "
                 f"number; drop the value, or divide the column so that none is above {LARGEST:g} in size."
             )
-        found.append(Moments.of(values, weight))
-    return tuple(found)
+        moments.append(Moments.of(values, weight))
+    return tuple(moments)
 
 
 def training_loss(model: WideModel) -> Loss:
@@ -395,8 +400,8 @@ def mean_weights(spec: ModelSpec, weights: Floats, counts: NDArray[np.int64]) ->
     mean = np.divide(weights, counts, out=np.ones(len(weights)), where=counts > 0)
     for index, block in enumerate(spec.blocks):
         if block.rank > 1:  # codes index the first component of a vector
-            own = spec.coefs(index)
-            mean[own] = np.repeat(mean[own][:: block.rank], block.rank)
+            coefs = spec.coefs(index)
+            mean[coefs] = np.repeat(mean[coefs][:: block.rank], block.rank)
     return mean
 
 
@@ -423,9 +428,9 @@ class Sampler:
         self.is_needed = training.n_rows > MOST_ROWS
         self._seed = rng.randint(2**31) if self.is_needed else 0
 
-    def for_most(self, most: int) -> Sampler | None:
+    def for_most(self, max_rows: int) -> Sampler | None:
         """The sampler, if the table has more than this number of rows."""
-        return self if self.is_needed and most <= MOST_ROWS else None
+        return self if self.is_needed and max_rows <= MOST_ROWS else None
 
     @cached_property
     def rows(self) -> ShuffledRows:
@@ -437,8 +442,10 @@ class Sampler:
             for column in training.table.columns
             if column.kind is Kind.NUMERIC and column.name not in self._column_codes
         ]
-        offset = [] if training.offset is None else [(f"offset {k}", own) for k, own in enumerate(training.offset.T)]
-        exact = [*((f"column {name}", own) for name, own in given), *offset, ("target", training.y)]
+        offset = (
+            [] if training.offset is None else [(f"offset {k}", values) for k, values in enumerate(training.offset.T)]
+        )
+        exact = [*((f"column {name}", values) for name, values in given), *offset, ("target", training.y)]
         weight = training.weight_of_one
         content = content_of(len(training.y), codes, [] if weight is None else [("weight", weight)])
         for name, values in exact:

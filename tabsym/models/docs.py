@@ -207,19 +207,19 @@ _KINDS = ("_online", "_solved", "_classes")
 
 def _options() -> dict[str, str]:
     """The description of each option, by the name that `described` knows it by."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     name = ""
     for line in _TEXTS.splitlines():
         if not line.startswith(" "):
-            name, _, rest = line.partition(" :")
-            shown = name
+            name, _, type_text = line.partition(" :")
+            heading = name
             for kind in _KINDS:
-                shown = shown.removesuffix(kind)
-            found[name] = f"{shown} :{rest}"
+                heading = heading.removesuffix(kind)
+            options[name] = f"{heading} :{type_text}"
         else:
-            found[name] += f"\n{line}"
-    found["loss_solved"] = found.pop("loss")
-    return found
+            options[name] += f"\n{line}"
+    options["loss_solved"] = options.pop("loss")
+    return options
 
 
 def described(names: str) -> str:

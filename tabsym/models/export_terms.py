@@ -204,7 +204,7 @@ def to_terms(model: Any, base: Any = None) -> ModelTerms:
         check_is_fitted(model)
         raise TypeError(f"{type(model).__name__} is no wide model; its terms are not those of a sum.")
     if model.handle_unknown == "similar":
-        name = next((one.name for one in model.model_.spec.blocks if len(one.columns) == 1), "of a column")
+        name = next((block.name for block in model.model_.spec.blocks if len(block.columns) == 1), "of a column")
         raise ValueError(
             f"handle_unknown='similar' estimates an unknown category of the term {name!r} from its whole row, which is "
             "no lookup; set_params(handle_unknown='neutral') to export the model without it."
@@ -260,32 +260,34 @@ class _TermsOfModel:
             for block, table in self.table_of.items()
             if isinstance(source_of(self.spec, block), CountEffect)
         }
-        kept = [term for term in terms if not any(one.table in counts for one in term.lookups)]
+        retained = [term for term in terms if not any(factor.table in counts for factor in term.lookups)]
         for term in terms:
             for factor in term.lookups:
                 if factor.table in counts:
-                    self._add_count(kept, term, factor, counts[factor.table])
-        return kept
+                    self._add_count(retained, term, factor, counts[factor.table])
+        return retained
 
     def kinds(self, moments: dict[str, str]) -> dict[str, str]:
         """What each column is; `moments`: the measures of numeric columns of dates or durations."""
-        found = {name: MOMENTS.get(moments.get(name, ""), "number") for name in self.spec.number_columns}
+        kinds = {name: MOMENTS.get(moments.get(name, ""), "number") for name in self.spec.number_columns}
         for source in self.spec.sources:
             if isinstance(source, CategoricalSource):
-                found |= dict.fromkeys(source.columns, "category")
-        return found
+                kinds |= dict.fromkeys(source.columns, "category")
+        return kinds
 
     def checked(self) -> tuple[tuple[str, int], ...]:
         """The categorical columns that are looked up by themselves, as the check of unknown categories goes."""
-        found = []
+        columns = []
         for read in self.spec.reads:
             source = self.spec.blocks[read.block].source
             if source is not None and isinstance(self.spec.sources[source], CategoricalSource):
-                found.append((read.columns[0], self._coding(source)))
-        return tuple(dict.fromkeys(found))
+                columns.append((read.columns[0], self._coding(source)))
+        return tuple(dict.fromkeys(columns))
 
     def _term(self, term: Term) -> TermRecord:
-        lookups = tuple(LookupFactor(self._table(one.block), one.columns, one.component) for one in term.factors)
+        lookups = tuple(
+            LookupFactor(self._table(factor.block), factor.columns, factor.component) for factor in term.factors
+        )
         return TermRecord(term_name(self.spec, term), term.constant, self._numbers(term), lookups)
 
     def _numbers(self, term: Term) -> tuple[NumberFactor, ...]:
@@ -303,11 +305,11 @@ class _TermsOfModel:
         return self.table_of[block]
 
     def _lookup(self, index: int) -> Lookup:
-        block, own = self.spec.blocks[index], self.spec.coefs(index)
-        values = self.model.theta[own].reshape(-1, block.rank, self.model.n_outputs)
-        rows, default = self.model.counts[own][:: block.rank], self.model.neutral(index)
+        block, coefs = self.spec.blocks[index], self.spec.coefs(index)
+        values = self.model.theta[coefs].reshape(-1, block.rank, self.model.n_outputs)
+        rows, default = self.model.counts[coefs][:: block.rank], self.model.neutral(index)
         certain = self.model.uncertainty
-        sd = None if certain is None else certain.sd[own].reshape(values.shape)
+        sd = None if certain is None else certain.sd[coefs].reshape(values.shape)
         if block.source is None:
             return Lookup(block.name, (), np.zeros((1, 0), dtype=np.int32), values, default, rows, sd)
         source = self.spec.sources[block.source]
@@ -329,8 +331,8 @@ class _TermsOfModel:
         if isinstance(source, Crossing):
             left, right = source.interaction.pairs()
             codings, codes = self._positions(source.left)
-            others, last = self._positions(source.right)
-            return codings + others, np.column_stack([codes[left], last[right]]).astype(np.int32)
+            right_codings, last = self._positions(source.right)
+            return codings + right_codings, np.column_stack([codes[left], last[right]]).astype(np.int32)
         coding = self._coding(index)
         return (coding,), np.arange(len(self.codings[coding]), dtype=np.int32)[:, None]
 
@@ -348,22 +350,24 @@ class _TermsOfModel:
             self._coding_of[index] = len(self.codings) - 1
         return self._coding_of[index]
 
-    def _add_count(self, kept: list[TermRecord], term: TermRecord, factor: LookupFactor, block: int) -> None:
+    def _add_count(self, retained: list[TermRecord], term: TermRecord, factor: LookupFactor, block: int) -> None:
         count_effect = source_of(self.spec, block)
         assert isinstance(count_effect, CountEffect)
-        own, block_of = self.tables[factor.table], {table: block for block, table in self.table_of.items()}
-        for index, other in enumerate(kept):
-            alone = len(other.lookups) == 1 and not other.numbers and other.lookups[0].columns == factor.columns
-            if alone and self.spec.blocks[block_of[other.lookups[0].table]].source == count_effect.of:
-                table = self.tables[other.lookups[0].table]
-                self.tables[other.lookups[0].table] = replace(
+        count_table, block_of = self.tables[factor.table], {table: block for block, table in self.table_of.items()}
+        for index, candidate in enumerate(retained):
+            alone = (
+                len(candidate.lookups) == 1 and not candidate.numbers and candidate.lookups[0].columns == factor.columns
+            )
+            if alone and self.spec.blocks[block_of[candidate.lookups[0].table]].source == count_effect.of:
+                table = self.tables[candidate.lookups[0].table]
+                self.tables[candidate.lookups[0].table] = replace(
                     table,
-                    values=other.constant * table.values + term.constant * own.values,
-                    default=other.constant * table.default + term.constant * own.default,
+                    values=candidate.constant * table.values + term.constant * count_table.values,
+                    default=candidate.constant * table.default + term.constant * count_table.default,
                 )
-                kept[index] = replace(other, constant=1.0)
+                retained[index] = replace(candidate, constant=1.0)
                 return
-        kept.append(term)
+        retained.append(term)
 
 
 def with_bases(
@@ -387,69 +391,75 @@ def with_bases(
     ValueError
         `base` names what is no term or category, or a factor of a product.
     """
-    fitted, frames, found = model.model_, model.coefs_, list(tables)
+    fitted, frames, shifted = model.model_, model.coefs_, list(tables)
     bases = bases_taken_up(base, fitted, frames, fitted.n_outputs)
     shifts = shifts_of_scalars(fitted, frames, bases)
     scalars = {mean.block: mean.moved_to for mean in means_of(fitted.spec)}
     constants = [0.0] * len(tables)  # what each table is multiplied by, over the terms that use it
-    for one in terms:
-        for factor in one.lookups:
-            constants[factor.table] += one.constant
+    for record in terms:
+        for factor in record.lookups:
+            constants[factor.table] += record.constant
     for block, term in enumerate(fitted.spec.blocks):
         if term.name not in bases:
             continue
         index, scalar_block = table_of[block], scalars[block]
-        frame, own = frames[term.name], found[index]
+        frame, table = frames[term.name], shifted[index]
         at = position_of(frame, bases[term.name], term.name, split_frame(frame, fitted.n_outputs))
-        shift = own.values[at]
-        sd = own.sd
+        shift = table.values[at]
+        sd = table.sd
         if sd is not None:
-            rows = range(len(own.values))
-            sd = deviations_of_differences(fitted, term.name, rows, [at] * len(rows)).reshape(own.values.shape)
-        found[index] = replace(own, values=own.values - shift, default=own.default - shift, sd=sd)
+            rows = range(len(table.values))
+            sd = deviations_of_differences(fitted, term.name, rows, [at] * len(rows)).reshape(table.values.shape)
+        shifted[index] = replace(table, values=table.values - shift, default=table.default - shift, sd=sd)
         if scalar_block is None or not constants[index]:  # it cancels
             continue
         into = table_of[scalar_block]
-        scalar = found[into]
+        scalar = shifted[into]
         known = scalar.sd is not None
-        found[into] = replace(
+        shifted[into] = replace(
             scalar,
             values=scalar.values + constants[index] / constants[into] * shift,
             sd=np.reshape(shifts[fitted.spec.blocks[scalar_block].name].sd, scalar.values.shape) if known else None,
         )
-    return found
+    return shifted
 
 
-def _used(found: ModelTerms) -> ModelTerms:
+def _used(model_terms: ModelTerms) -> ModelTerms:
     """Without terms that are 0 in every row, and the tables, codings and columns that only these use."""
 
     def is_zero(factor: LookupFactor) -> bool:
-        own = found.tables[factor.table]
-        return not own.values[:, factor.component].any() and not own.default[factor.component].any()
+        lookup = model_terms.tables[factor.table]
+        return not lookup.values[:, factor.component].any() and not lookup.default[factor.component].any()
 
-    terms = [term for term in found.terms if not any(map(is_zero, term.lookups))]
-    tables = sorted({one.table for term in terms for one in term.lookups})
+    terms = [term for term in model_terms.terms if not any(map(is_zero, term.lookups))]
+    tables = sorted({factor.table for term in terms for factor in term.lookups})
     codings = sorted(
-        {coding for table in tables for coding in found.tables[table].codings} | {coding for _, coding in found.checked}
+        {coding for table in tables for coding in model_terms.tables[table].codings}
+        | {coding for _, coding in model_terms.checked}
     )
     new_table, new_coding = _numbered(tables), _numbered(codings)
-    names = {name for term in terms for one in term.lookups for name in one.columns} | {
-        name for name, _ in found.checked
+    names = {name for term in terms for factor in term.lookups for name in factor.columns} | {
+        name for name, _ in model_terms.checked
     }
-    names |= {name for term in terms for one in term.numbers for name in (ref.name for ref in columns_read(one.node))}
+    names |= {
+        name for term in terms for number in term.numbers for name in (ref.name for ref in columns_read(number.node))
+    }
     return replace(
-        found,
-        columns={name: kind for name, kind in found.columns.items() if name in names},
-        codings=tuple(found.codings[one] for one in codings),
+        model_terms,
+        columns={name: kind for name, kind in model_terms.columns.items() if name in names},
+        codings=tuple(model_terms.codings[coding] for coding in codings),
         tables=tuple(
-            replace(found.tables[one], codings=tuple(new_coding[coding] for coding in found.tables[one].codings))
-            for one in tables
+            replace(
+                model_terms.tables[table],
+                codings=tuple(new_coding[coding] for coding in model_terms.tables[table].codings),
+            )
+            for table in tables
         ),
         terms=tuple(
-            replace(term, lookups=tuple(replace(one, table=new_table[one.table]) for one in term.lookups))
+            replace(term, lookups=tuple(replace(factor, table=new_table[factor.table]) for factor in term.lookups))
             for term in terms
         ),
-        checked=tuple((name, new_coding[coding]) for name, coding in found.checked),
+        checked=tuple((name, new_coding[coding]) for name, coding in model_terms.checked),
     )
 
 

@@ -127,10 +127,10 @@ def plan_terms(
     if auto is not None:
         plain = build_spec(config, training, 1, NumericBins(cuts.coarse))
         chosen = search_interactions(config, auto, plain, precomputed, training, loss, n_outputs, rng)
-        names = ", ".join(":".join(map(str, members_of(one))) for one in chosen[:5]) or "none"
+        names = ", ".join(":".join(map(str, members_of(interaction))) for interaction in chosen[:5]) or "none"
         more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
         show_progress(config.verbose, f"interactions searched: {names}{more}")
-        interactions = [members_of(one) for one in chosen]
+        interactions = [members_of(interaction) for interaction in chosen]
     return build_spec(config, training, interactions, cuts), chosen
 
 
@@ -162,10 +162,10 @@ def build_spec(
     if not isinstance(interactions, int):
         interactions = named_interactions(interactions, training, categorical, cuts, config)
         refuse_constrained(interactions, directions)
-    apart = set(directions)
+    uncrossed = set(directions)
     if whole and isinstance(interactions, int) and interactions > 1:  # pairs with a constant are main effects again
-        apart = {*apart, *(column.name for column in categorical if _is_constant(column))}
-        apart |= {one.column for one in cuts.coarse if len(one.bounds) + one.missing < 1}
+        uncrossed = {*uncrossed, *(column.name for column in categorical if _is_constant(column))}
+        uncrossed |= {bins.column for bins in cuts.coarse if len(bins.bounds) + bins.missing < 1}
     spec = plan_additive(
         categorical,
         numeric,
@@ -174,7 +174,7 @@ def build_spec(
         fine=cuts.fine,
         levels=levels,
         count_effect=config.has_count_effects,
-        main_only=apart,
+        main_only=uncrossed,
     )
     return with_directions(spec, directions, training) if directions else spec
 
@@ -242,9 +242,9 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
     if training.weight is None and (model.weights != model.counts).any():  # earlier rows were weighted
         training = replace(training, weight=np.full(len(training.y), 1.0 / model.unit_weight))
     more = numeric_moments(spec, numbers, len(training.y), training.weight)
-    numerics = tuple(one + other for one, other in zip(model.numerics, more, strict=True))
-    found = None if model.target is None else target_moments(config, model.loss, training)
-    target = None if found is None or model.target is None else model.target + found
+    numerics = tuple(moments + batch_moments for moments, batch_moments in zip(model.numerics, more, strict=True))
+    batch_target = None if model.target is None else target_moments(config, model.loss, training)
+    target = None if batch_target is None or model.target is None else model.target + batch_target
     units = choose_units(config, spec, model.loss, target, numerics)
     model = replace(model, target=target, numerics=numerics)
     model = grow_model(model, spec, units, codes, rng, model.n_steps if options.is_dense else 0)
@@ -280,9 +280,9 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
     constant = model.spec.intercept
     if constant is None or not model.loss.canonical:
         return model
-    shown = model.state[:, model.columns.shown]
+    coefs_scaled = model.state[:, model.columns.predicted]
     weight = rows.weight if len(rows.weight) else None
-    scores = scores_of(model, rows, shown)
+    scores = scores_of(model, rows, coefs_scaled)
     shift = settled_shift(training_loss(model), scores, rows.y, weight)
     if len(held_out):
         task, judges = task_of(model), rows.take(held_out, model.n_outputs)
@@ -290,6 +290,6 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
             return model
     first = model.spec.coefs(constant.factors[0].block).start * model.n_outputs
     state = model.state.copy()
-    for column in {0, model.columns.shown}:
+    for column in {0, model.columns.predicted}:
         state[first : first + model.n_outputs, column] += shift
     return with_state(model, state, model.n_steps)

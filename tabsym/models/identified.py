@@ -66,7 +66,7 @@ def means_of(spec: ModelSpec) -> list[Mean]:
             terms_of_block.setdefault(factor.block, []).append(term)
     scalars = [term for term in spec.fitted_terms if spec.is_scalar(term) and spec.stands_alone(term)]
     scalar_of = {_multiplied_by(spec, term): term for term in scalars}
-    found = []
+    means = []
     for index, block in enumerate(spec.blocks):
         terms = terms_of_block.get(index, [])
         if spec.within(index) is not None:  # its mean is that of the one category's rows
@@ -78,10 +78,10 @@ def means_of(spec: ModelSpec) -> list[Mean]:
             continue
         total, scalar = sum(term.constant for term in terms), scalar_of.get(numerics.pop())
         if scalar is not None:
-            found.append(Mean(index, scalar.factors[0].block, total / scalar.constant))
+            means.append(Mean(index, scalar.factors[0].block, total / scalar.constant))
         elif total == 0.0:
-            found.append(Mean(index, None, 0.0))
-    return found
+            means.append(Mean(index, None, 0.0))
+    return means
 
 
 def _multiplied_by(spec: ModelSpec, term: Term) -> tuple[str, ...]:
@@ -94,16 +94,16 @@ def centering_weights(model: WideModel, *, by_category: NDArray[np.bool_]) -> di
 
     `by_category` (blocks,): whether all coefficients of a block have equal weight. A block without rows has no mean.
     """
-    found = {}
+    by_block = {}
     for mean in means_of(model.spec):
         if _is_partly_missing(model, mean.block):
             continue
-        own = model.spec.coefs(mean.block)
-        weights = np.ones(own.stop - own.start) if by_category[mean.block] else model.weights[own]
+        coefs = model.spec.coefs(mean.block)
+        weights = np.ones(coefs.stop - coefs.start) if by_category[mean.block] else model.weights[coefs]
         total = weights.sum()
         if total > 0.0:
-            found[mean.block] = weights / total
-    return found
+            by_block[mean.block] = weights / total
+    return by_block
 
 
 def _is_partly_missing(model: WideModel, block: int) -> bool:
@@ -127,9 +127,9 @@ def move_means(spec: ModelSpec, theta: Floats, weights: dict[int, Floats], not_m
     for mean in means_of(spec):
         if mean.block not in weights:
             continue
-        own = spec.coefs(mean.block)
-        level = weights[mean.block] @ theta[own]
-        theta[own] -= level
+        coefs = spec.coefs(mean.block)
+        level = weights[mean.block] @ theta[coefs]
+        theta[coefs] -= level
         if mean.moved_to is not None and mean.block not in not_moved:
             theta[spec.coefs(mean.moved_to)] += mean.times * level
     return theta
@@ -142,20 +142,22 @@ def identify(model: WideModel, weights: dict[int, Floats]) -> WideModel:
     Coefficients that are averaged over their updates and the current ones are moved alike: the mean of those to come
     would add the levels of both otherwise.
     """
-    k, units, spec, shown = model.n_outputs, model.units, model.spec, model.columns.shown
+    k, units, spec, column = model.n_outputs, model.units, model.spec, model.columns.predicted
     state = model.state.copy()
-    before = units.to_user(spec, state[:, shown].reshape(-1, k))
+    before = units.to_user(spec, state[:, column].reshape(-1, k))
     theta = move_means(spec, before, weights)
     if model.loss.code == MULTINOMIAL:
         additive = np.ones(spec.n_coefs, dtype=np.bool_)  # of blocks that no term multiplies by another one
         for factor in (factor for term in spec.fitted_terms if len(term.factors) > 1 for factor in term.factors):
             additive[spec.coefs(factor.block)] = False
         theta[additive] -= theta[additive].mean(axis=1, keepdims=True)
-    state[:, shown] = units.to_training(spec, theta).ravel()
-    if shown:
+    state[:, column] = units.to_training(spec, theta).ravel()
+    if column:
         current = units.to_user(spec, state[:, 0].reshape(-1, k)) + (theta - before)
         state[:, 0] = units.to_training(spec, current).ravel()
-    by_category = tuple((block, bool((own == own[0]).all())) for block, own in weights.items())
+    by_category = tuple(
+        (block, bool((block_weights == block_weights[0]).all())) for block, block_weights in weights.items()
+    )
     return replace(with_state(model, state, model.n_steps), centred=by_category)
 
 
@@ -167,10 +169,10 @@ MAX_NUMBERS = 4_000_000
 
 def has_mean_by_category(spec: ModelSpec, terms: Sequence[SolverTerm], solver: BlockDescent) -> NDArray[np.bool_]:
     """Whether the mean of each block (blocks,) weights categories equally: those with a ridge penalty."""
-    found = np.zeros(len(spec.blocks), dtype=np.bool_)
+    by_category = np.zeros(len(spec.blocks), dtype=np.bool_)
     for index, term in enumerate(terms):
-        found[term.block] = term.prior is Prior.RIDGE and solver.precision[index] > 0.0
-    return found
+        by_category[term.block] = term.prior is Prior.RIDGE and solver.precision[index] > 0.0
+    return by_category
 
 
 def is_random_effect(model: WideModel, variances: Floats) -> NDArray[np.bool_]:
@@ -219,27 +221,27 @@ def with_joint_covariances(
     spec, solver, dispersion = model.spec, optimum.solver, optimum.components.pearson
     terms, active = solver.terms, solver.active
     random_effects = np.flatnonzero(by_category).tolist()
-    found: dict[int, TermCovariance] = {}
+    by_block: dict[int, TermCovariance] = {}
     sd = uncertainty.sd.copy()
     total_sd, joint = uncertainty.total_sd, dict[str, Any]()
     if whole is not None:
         blocks = [terms[index].block for index in active]
-        found, joint = _of_whole(model, blocks, whole, dispersion, weights, random_effects)
+        by_block, joint = _of_whole(model, blocks, whole, dispersion, weights, random_effects)
     elif active and model.n_outputs == 1:
         parts = CovariancesByTerm(solver, active, _weights_by_term(solver, weights, by_category))
         if uncertainty.samples is not None and not parts.is_exact:
-            found = _of_samples(spec, uncertainty.samples, weights, random_effects)
+            by_block = _of_samples(spec, uncertainty.samples, weights, random_effects)
         else:
             total_sd = np.full_like(sd, np.nan)
-            found = _of_parts(model, parts, terms, weights, sd, total_sd, dispersion, random_effects)
+            by_block = _of_parts(model, parts, terms, weights, sd, total_sd, dispersion, random_effects)
     elif isinstance(optimum.components.posteriors, MulticlassPosteriors):
-        found = _of_classes(model, optimum.components.posteriors, active, dispersion)
-    for block, one in found.items() if whole is not None or model.n_outputs == 1 else ():
-        sd[spec.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
+        by_block = _of_classes(model, optimum.components.posteriors, active, dispersion)
+    for block, covariance in by_block.items() if whole is not None or model.n_outputs == 1 else ():
+        sd[spec.coefs(block)] = np.sqrt(np.maximum(covariance.variances(), 0.0))
     for index in np.flatnonzero(solver.dropped):
         sd[spec.coefs(terms[index].block)] = np.nan
-        found.pop(terms[index].block, None)
-    covariances = tuple(found.get(block) for block in range(len(spec.blocks)))
+        by_block.pop(terms[index].block, None)
+    covariances = tuple(by_block.get(block) for block in range(len(spec.blocks)))
     return replace(uncertainty, sd=sd, covariances=covariances, total_sd=total_sd, **joint)
 
 
@@ -249,11 +251,14 @@ def with_joint_covariances_of_formula(
     """Add the joint posterior covariances of all coefficients of a formula's model."""
     spec, sd = model.spec, uncertainty.sd.copy()
     random_effects = np.flatnonzero(is_random_effect(model, uncertainty.variances)).tolist()
-    whole = replace(whole, unknown=np.array([_as_shown(model, one, weights, k) for k, one in enumerate(whole.unknown)]))
-    found, joint = _of_whole(model, range(len(spec.blocks)), whole, dispersion, weights, random_effects)
-    for block, one in found.items():
-        sd[spec.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
-    return replace(uncertainty, sd=sd, covariances=tuple(found.values()), **joint)
+    whole = replace(
+        whole,
+        unknown=np.array([_as_shown(model, directions, weights, k) for k, directions in enumerate(whole.unknown)]),
+    )
+    by_block, joint = _of_whole(model, range(len(spec.blocks)), whole, dispersion, weights, random_effects)
+    for block, covariance in by_block.items():
+        sd[spec.coefs(block)] = np.sqrt(np.maximum(covariance.variances(), 0.0))
+    return replace(uncertainty, sd=sd, covariances=tuple(by_block.values()), **joint)
 
 
 SHOWN = 1e-3
@@ -268,20 +273,20 @@ def _as_shown(model: WideModel, unknown: Floats, weights: Weights, k: int) -> Fl
     spec, units = model.spec, replace(model.units, centre=0.0)
     change, size = np.zeros_like(unknown), np.zeros_like(unknown)
     for block in range(len(spec.blocks)):  # one by one, as what they have in common cancels up to rounding
-        part, own = np.zeros_like(unknown), spec.coefs(block)
-        part[own] = unknown[own]
+        part, coefs = np.zeros_like(unknown), spec.coefs(block)
+        part[coefs] = unknown[coefs]
         part = units.to_user(spec, part)
         size += np.abs(part)
         part = move_means(spec, part, weights)
         change, size = change + part, size + np.abs(part)
     for product in products_of(model):
         for block, level in product.means.items():
-            own = spec.coefs(block)
-            of_rows = model.weights[own] if spec.blocks[block].source is not None else np.ones(1)
-            change[own] -= model.theta[own, k, None] / level[k] * (of_rows / of_rows.sum() @ change[own])
+            coefs = spec.coefs(block)
+            of_rows = model.weights[coefs] if spec.blocks[block].source is not None else np.ones(1)
+            change[coefs] -= model.theta[coefs, k, None] / level[k] * (of_rows / of_rows.sum() @ change[coefs])
     for block in range(len(spec.blocks)):
-        own = spec.coefs(block)
-        change[own][np.abs(change[own]) <= SHOWN * size[own].max(axis=0)] = 0.0
+        coefs = spec.coefs(block)
+        change[coefs][np.abs(change[coefs]) <= SHOWN * size[coefs].max(axis=0)] = 0.0
     return units.to_training(spec, change)
 
 
@@ -298,42 +303,44 @@ def _of_whole(
     coefs = np.concatenate([np.arange(spec.coefs(block).start, spec.coefs(block).stop) for block in blocks])
     units = replace(model.units, centre=0.0)  # a shift has no variance
 
-    def shown(rows: Floats, not_moved: Collection[int] = ()) -> Floats:
+    def converted(rows: Floats, not_moved: Collection[int] = ()) -> Floats:
         padded = np.zeros((spec.n_coefs, rows.shape[1]))
         padded[coefs] = rows
         return move_means(spec, units.to_user(spec, padded), weights, not_moved)[coefs]
 
-    joint = np.array([shown(shown(dispersion * matrix).T) for matrix in whole.matrix])
-    fixed = [shown(dispersion * matrix, random_effects) for matrix in whole.matrix]
+    joint = np.array([converted(converted(dispersion * matrix).T) for matrix in whole.matrix])
+    fixed = [converted(dispersion * matrix, random_effects) for matrix in whole.matrix]
     scalars = {mean.moved_to for mean in means_of(spec)}
 
-    def as_shown(unknown: Floats) -> Floats:
+    def converted_directions(unknown: Floats) -> Floats:
         padded = np.zeros((len(unknown), spec.n_coefs, unknown.shape[2]))
         padded[:, coefs] = unknown
         return np.array([_without_rounding(spec, units, directions) for directions in padded])
 
-    everywhere, unidentified = as_shown(whole.unknown), None
+    everywhere, unidentified = converted_directions(whole.unknown), None
     unknown = everywhere[:, coefs]
     if whole.unidentified is not None:
-        unidentified = np.any(as_shown(whole.unknown * whole.unidentified[:, None])[:, coefs], axis=2).T
-    found, start = {}, 0
+        unidentified = np.any(converted_directions(whole.unknown * whole.unidentified[:, None])[:, coefs], axis=2).T
+    by_block, start = {}, 0
     for block in blocks:
         at = slice(start, start + spec.sizes[block])
-        own = joint[:, at, at]
+        matrices = joint[:, at, at]
         if block in scalars:
-            own = np.array([shown(one[at].T, random_effects)[at] for one in fixed])
-        apart = None
+            matrices = np.array([converted(matrix[at].T, random_effects)[at] for matrix in fixed])
+        unidentified_coefs = None
         if unidentified is not None:  # of many categories each has little of a direction, and all are in it
             length = np.square(unknown[:, at]).sum(axis=(0, 2))
-            many = (length > UNIDENTIFIED * length.max()) & (len(length) > 1)
-            apart = unidentified[at] | many[:, None]
-        found[block] = covariance_of(np.ascontiguousarray(own), whole.uninformed[at], unknown[:, at], apart)
+            is_large = (length > UNIDENTIFIED * length.max()) & (len(length) > 1)
+            unidentified_coefs = unidentified[at] | is_large[:, None]
+        by_block[block] = covariance_of(
+            np.ascontiguousarray(matrices), whole.uninformed[at], unknown[:, at], unidentified_coefs
+        )
         start += spec.sizes[block]
     index = np.full(spec.n_coefs, -1)
     index[coefs] = np.arange(len(coefs))
     if not unknown.any():
-        return found, {"joint": joint, "joint_index": index}
-    return found, {"joint": joint, "joint_index": index, "unknown": everywhere}
+        return by_block, {"joint": joint, "joint_index": index}
+    return by_block, {"joint": joint, "joint_index": index, "unknown": everywhere}
 
 
 def _without_rounding(spec: ModelSpec, units: Units, directions: Floats) -> Floats:
@@ -343,8 +350,8 @@ def _without_rounding(spec: ModelSpec, units: Units, directions: Floats) -> Floa
     """
     change, size = np.zeros_like(directions), np.zeros_like(directions)
     for block in range(len(spec.blocks)):
-        part, own = np.zeros_like(directions), spec.coefs(block)
-        part[own] = directions[own]
+        part, coefs = np.zeros_like(directions), spec.coefs(block)
+        part[coefs] = directions[coefs]
         part = units.to_user(spec, part)
         change, size = change + part, size + np.abs(part)
     return np.where(np.abs(change) > SHOWN * size, change, 0.0)
@@ -355,25 +362,25 @@ def _of_classes(
 ) -> dict[int, TermCovariance]:
     """Of larger models for several classes: each term given the other penalized ones, as its deviations are."""
     moved = model.spec.centering_blocks
-    found = {}
+    by_block = {}
     for index in active:
         block = posteriors.solver.terms[index].block
         covariance = None if block in moved else posteriors.covariance(index)
         if covariance is not None:
-            found[block] = covariance.shown(float(model.units.sizes[block] * np.sqrt(dispersion)), None)
-    return found
+            by_block[block] = covariance.rescaled(float(model.units.sizes[block] * np.sqrt(dispersion)), None)
+    return by_block
 
 
 def _of_samples(
     spec: ModelSpec, samples: Floats, weights: Weights, random_effects: Collection[int]
 ) -> dict[int, TermCovariance]:
     """From posterior samples (coefficients, M) of the deviations from the optimum, on the original scale."""
-    shown = move_means(spec, samples, weights, random_effects) / np.sqrt(samples.shape[1])
-    found = {}
+    deviations = move_means(spec, samples, weights, random_effects) / np.sqrt(samples.shape[1])
+    by_block = {}
     for block in range(len(spec.blocks)):
-        own = shown[spec.coefs(block)]
-        found[block] = TermCovariance(np.zeros((len(own), 1)), own[None])
-    return found
+        block_deviations = deviations[spec.coefs(block)]
+        by_block[block] = TermCovariance(np.zeros((len(block_deviations), 1)), block_deviations[None])
+    return by_block
 
 
 def _of_parts(
@@ -391,31 +398,31 @@ def _of_parts(
     """
     spec, units = model.spec, model.units
     sizes = np.array([units.sizes[term.block] for term in terms]) * np.sqrt(dispersion)
-    own_means = {index: weights[term.block] for index, term in enumerate(terms) if term.block in weights}
-    covariances, variance = parts(sizes, own_means)
+    weights_by_index = {index: weights[term.block] for index, term in enumerate(terms) if term.block in weights}
+    covariances, variance = parts(sizes, weights_by_index)
     moved = spec.centering_blocks
     moved |= {mean.moved_to for mean in means_of(spec) if mean.moved_to is not None and mean.block in weights}
     position_of = {term.block: index for index, term in enumerate(terms)}
-    found = {}
+    by_block = {}
     for index, covariance in covariances.items():
         block = terms[index].block
         if block not in moved:
-            found[block] = covariance
+            by_block[block] = covariance
         elif terms[index].size == 1:
-            fixed = {other: by for other, by in weights.items() if other not in random_effects}
+            fixed = {moved_block: by for moved_block, by in weights.items() if moved_block not in random_effects}
             for means, into in ((fixed, sd), (weights, total_sd)):
                 by = _row_of_centering(spec, units, means, block)
-                total = variance({position_of[one]: by[one] for one in by if one in position_of})
+                total = variance({position_of[summand]: by[summand] for summand in by if summand in position_of})
                 into[spec.coefs(block)] = np.sqrt(max(dispersion * total, 0.0))
-    return found
+    return by_block
 
 
 def _row_of_centering(spec: ModelSpec, units: Units, weights: Weights, scalar: int) -> dict[int, Floats]:
     """Weights, by block, of the training-scale coefficients in a scalar that means and centring are moved to."""
-    found: dict[int, Floats] = {scalar: np.ones(1) * units.sizes[scalar]}
+    row: dict[int, Floats] = {scalar: np.ones(1) * units.sizes[scalar]}
 
     def add(block: int, by: Floats) -> None:
-        found[block] = found.get(block, 0.0) + by * units.sizes[block]
+        row[block] = row.get(block, 0.0) + by * units.sizes[block]
 
     def add_centring(of: int, by: Floats) -> None:
         for index, term in spec.centering_terms.items():
@@ -428,7 +435,7 @@ def _row_of_centering(spec: ModelSpec, units: Units, weights: Weights, scalar: i
         if mean.moved_to == scalar and mean.block in weights:
             add(mean.block, mean.times * weights[mean.block])
             add_centring(mean.block, mean.times * weights[mean.block])
-    return found
+    return row
 
 
 def at_means_of_numbers(model: WideModel, block: int) -> tuple[Floats, TermCovariance | None]:
@@ -437,9 +444,9 @@ def at_means_of_numbers(model: WideModel, block: int) -> tuple[Floats, TermCovar
     The coefficients themselves are those for a number of 0, often far from all rows: they and their deviations are
     large there. And their covariance, None where that is not known, as of many coefficients.
     """
-    spec, own, uncertainty = model.spec, model.spec.coefs(block), model.uncertainty
+    spec, coefs, uncertainty = model.spec, model.spec.coefs(block), model.uncertainty
     assert uncertainty is not None
-    theta, covariance = model.theta[own], uncertainty.covariances[block] if uncertainty.covariances else None
+    theta, covariance = model.theta[coefs], uncertainty.covariances[block] if uncertainty.covariances else None
     times = {}
     for index, term in spec.centering_terms.items():
         slope = spec.fitted_terms[index]
@@ -483,16 +490,16 @@ def without_doubt(model: WideModel, solver: BlockDescent) -> NDArray[np.bool_]:
     Of a sum of terms: those of categories, and slopes of numbers that mostly have one value, such as indicators. The
     further an iteration goes, the less information is left, and rounding leaves none at all.
     """
-    found = np.zeros((model.spec.n_coefs, model.n_outputs), dtype=np.bool_)
+    certain = np.zeros((model.spec.n_coefs, model.n_outputs), dtype=np.bool_)
     for index, term in enumerate(solver.terms):
-        own, is_free = model.spec.coefs(term.block), solver.precision[index] == 0.0 and not solver.dropped[index]
+        coefs, is_free = model.spec.coefs(term.block), solver.precision[index] == 0.0 and not solver.dropped[index]
         if is_free and model.spec.blocks[term.block].source is None:
-            found[own] = _is_certain_off_the_mode(solver, term)
+            certain[coefs] = _is_certain_off_the_mode(solver, term)
         elif is_free and not len(term.x):
-            hessians, weights = solver.hessian_diagonal(index), model.weights[own][:, None]
+            hessians, weights = solver.hessian_diagonal(index), model.weights[coefs][:, None]
             usual = hessians.sum(axis=0) / weights.sum()  # of a row: little where a class is rare
-            found[own] = hessians < np.exp(-FAR_SCORE) * usual * weights
-    return found
+            certain[coefs] = hessians < np.exp(-FAR_SCORE) * usual * weights
+    return certain
 
 
 def completely_separated(solver: BlockDescent) -> NDArray[np.bool_]:
@@ -540,34 +547,34 @@ def with_separation(
     certain = np.zeros((spec.n_coefs, model.n_outputs), dtype=np.bool_) if certain is None else certain
     complete = np.zeros(model.n_outputs, dtype=np.bool_) if complete is None else complete
     complete = complete | (model.loss.for_classes and loss < CERTAIN)
-    found = _separated(model, complete, certain) if least < np.exp(-FAR_SCORE) else {}
-    if not found or uncertainty is None:
+    separated = _separated(model, complete, certain) if least < np.exp(-FAR_SCORE) else {}
+    if not separated or uncertainty is None:
         if least < CERTAIN_IN_PRODUCTS:
             _warn_of_products(caller, model)
         return model
-    names = tuple(spec.blocks[block].name for block in found)
-    found |= _slopes_beside(model, found)
+    names = tuple(spec.blocks[block].name for block in separated)
+    separated |= _slopes_beside(model, separated)
     move = np.zeros((spec.n_coefs, model.n_outputs))
-    for block, is_infinite in found.items():  # different numbers, so that two of them have no known difference
+    for block, is_infinite in separated.items():  # different numbers, so that two of them have no known difference
         move[spec.coefs(block)] = is_infinite * (1.0 + np.arange(len(is_infinite)) / len(is_infinite))[:, None]
     if model.loss.code == MULTINOMIAL:
         move -= move.mean(axis=1, keepdims=True)
     by_rows = centering_weights(model, by_category=np.zeros(len(spec.blocks), dtype=np.bool_))
-    move = move_means(spec, move, {block: by_rows[block] for block in found if block in by_rows})
+    move = move_means(spec, move, {block: by_rows[block] for block in separated if block in by_rows})
     unknown = move.T[:, :, None]
     if uncertainty.unknown is not None:
         unknown = np.concatenate([uncertainty.unknown, unknown], axis=2)
     covariances = list(uncertainty.covariances)
-    for block, own in enumerate(covariances):
+    for block, covariance in enumerate(covariances):
         direction = move[spec.coefs(block)].T[:, :, None]
-        if own is not None and direction.any():
-            more = direction if own.unknown is None else np.concatenate([own.unknown, direction], axis=2)
-            covariances[block] = replace(own, unknown=more)
+        if covariance is not None and direction.any():
+            more = direction if covariance.unknown is None else np.concatenate([covariance.unknown, direction], axis=2)
+            covariances[block] = replace(covariance, unknown=more)
     sd = np.where(move != 0.0, np.inf, uncertainty.sd)
     uncertainty = replace(uncertainty, sd=sd, covariances=tuple(covariances), unknown=unknown, separated=names)
-    shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+    listed = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
     warn_user(
-        f"{caller}: {shown} separate{'s' if len(names) == 1 else ''} the target completely (separation): the "
+        f"{caller}: {listed} separate{'s' if len(names) == 1 else ''} the target completely (separation): the "
         "maximum likelihood estimates are infinite, and the coefficients shown are where the solver ended, with "
         "infinite standard deviations; penalize them (alpha='auto', or a number), or leave out the column that gives "
         "the target away.",
@@ -583,50 +590,52 @@ def _separated(
     uncertainty, spec = model.uncertainty, model.spec
     if uncertainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE):
         return {}
-    found = {}
+    infinite = {}
     for term in spec.fitted_terms:
         block = term.factors[0].block
         if not spec.stands_alone(term) or np.isfinite(uncertainty.variances[block]) or term == spec.intercept:
             continue
-        own = spec.coefs(block)
+        coefs = spec.coefs(block)
         if term.numeric is not None and not complete.any():
             # others that are large may be of nearly collinear numbers, and cancel
-            is_infinite = certain[own] & (uncertainty.sd[own] > SHARE_OF_SCORE * np.abs(model.theta[own]))
+            is_infinite = certain[coefs] & (uncertainty.sd[coefs] > SHARE_OF_SCORE * np.abs(model.theta[coefs]))
             if is_infinite.any():
-                found[block] = is_infinite
+                infinite[block] = is_infinite
             continue
         moments = None if term.numeric is None else model.numerics[term.numeric]
         size = 1.0 if moments is None else moments.spread_about(moments.mean)
-        known = np.isfinite(uncertainty.sd[own]) | certain[own]
+        known = np.isfinite(uncertainty.sd[coefs]) | certain[coefs]
         if spec.blocks[block].source is not None:
-            known &= model.counts[own][:, None] > 0
+            known &= model.counts[coefs][:, None] > 0
         theta, sd = (
-            (model.theta[own], uncertainty.sd[own]) if moments is not None else _from_base(model, block, certain[own])
+            (model.theta[coefs], uncertainty.sd[coefs])
+            if moments is not None
+            else _from_base(model, block, certain[coefs])
         )
         score, sd = size * np.abs(theta), size * sd
         is_infinite = known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)
         is_infinite |= known & (score > CERTAIN_SCORE) & model.loss.for_classes  # where no information is left
-        is_infinite |= certain[own] & (score > FAR_SCORE) & ~np.isfinite(uncertainty.sd[own])
+        is_infinite |= certain[coefs] & (score > FAR_SCORE) & ~np.isfinite(uncertainty.sd[coefs])
         if term.numeric is not None:
-            is_infinite &= complete | certain[own]
+            is_infinite &= complete | certain[coefs]
         if model.n_outputs > 1:  # all classes' differences from their mean are; a change of all alike would be none
             largest = np.arange(model.n_outputs) == score.argmax(axis=1)[:, None]
             is_infinite &= largest | ~is_infinite.all(axis=1, keepdims=True)
         if is_infinite.any():
-            found[block] = is_infinite
-    return found
+            infinite[block] = is_infinite
+    return infinite
 
 
-def _slopes_beside(model: WideModel, found: dict[int, NDArray[np.bool_]]) -> dict[int, NDArray[np.bool_]]:
+def _slopes_beside(model: WideModel, separated: dict[int, NDArray[np.bool_]]) -> dict[int, NDArray[np.bool_]]:
     """The unpenalized slopes of categories whose main effect is infinite: no row is informative of them either."""
     spec, uncertainty = model.spec, model.uncertainty
     assert uncertainty is not None
     slopes = {}
     for index, home in spec.centering_terms.items():
-        term, is_infinite = spec.fitted_terms[index], found.get(home.factors[0].block)
+        term, is_infinite = spec.fitted_terms[index], separated.get(home.factors[0].block)
         block = term.factors[0].block
         if is_infinite is not None and spec.stands_alone(term) and np.isinf(uncertainty.variances[block]):
-            slopes[block] = is_infinite | found.get(block, False)
+            slopes[block] = is_infinite | separated.get(block, False)
     return slopes
 
 
@@ -635,19 +644,19 @@ def _from_base(model: WideModel, block: int, certain: NDArray[np.bool_]) -> tupl
 
     Not from the mean of the term, which one infinite coefficient takes with it.
     """
-    uncertainty, own = model.uncertainty, model.spec.coefs(block)
+    uncertainty, coefs = model.uncertainty, model.spec.coefs(block)
     assert uncertainty is not None
     theta, covariance = at_means_of_numbers(model, block)
     if covariance is None or len(theta) == 1:
-        return theta, uncertainty.sd[own]
-    diagonal = np.where(np.isfinite(covariance.own), covariance.own, 0.0)
+        return theta, uncertainty.sd[coefs]
+    diagonal = np.where(np.isfinite(covariance.diagonal), covariance.diagonal, 0.0)
     factor = covariance.factor
-    spread = diagonal.T + np.square(factor - factor.mean(axis=1, keepdims=True)).sum(axis=2)
-    spread = np.where(np.isfinite(uncertainty.sd[own]).T, spread, np.inf)
-    is_best = spread <= (1.0 + 1e-6) * spread.min(axis=1, keepdims=True)  # of two categories both
+    variance = diagonal.T + np.square(factor - factor.mean(axis=1, keepdims=True)).sum(axis=2)
+    variance = np.where(np.isfinite(uncertainty.sd[coefs]).T, variance, np.inf)
+    is_best = variance <= (1.0 + 1e-6) * variance.min(axis=1, keepdims=True)  # of two categories both
     uncertain = is_best & ~certain.T
     is_best = np.where(uncertain.any(axis=1, keepdims=True), uncertain, is_best)
-    base, output = np.argmax(is_best * model.weights[own], axis=1), np.arange(model.n_outputs)
+    base, output = np.argmax(is_best * model.weights[coefs], axis=1), np.arange(model.n_outputs)
     between = np.square(factor - factor[output, base][:, None]).sum(axis=2).T
     return theta - theta[base, output], np.sqrt(diagonal + diagonal[base, output] + between)
 
@@ -657,10 +666,10 @@ def _warn_of_products(caller: str, model: WideModel) -> None:
     uncertainty, spec = model.uncertainty, model.spec
     if uncertainty is None or not model.loss.for_classes:
         return
-    found = {
+    factors = {
         f.block: spec.blocks[f.block].name for term in spec.fitted_terms if len(term.factors) > 1 for f in term.factors
     }
-    names = [name for block, name in found.items() if not np.isfinite(uncertainty.variances[block])]
+    names = [name for block, name in factors.items() if not np.isfinite(uncertainty.variances[block])]
     if names:
         warn_user(
             f"{caller}: the classes of some rows are predicted with certainty (separation), so that coefficients of "

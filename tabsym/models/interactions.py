@@ -59,27 +59,27 @@ def search_interactions(
     spec, codes, copies, loss = model.spec, coded.codes, training.copies, training_loss(model)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
     cuts = {
-        name: CodeColumn(name, own.codes(training.table[name].values), len(own), _categories_of(own))
-        for name, own in precomputed.cuts.searched.items()
+        name: CodeColumn(name, bins.codes(training.table[name].values), len(bins), _categories_of(bins))
+        for name, bins in precomputed.cuts.searched.items()
     }
     sampler = precomputed.sampler and precomputed.sampler.for_most(auto.max_rows)
     if sampler is not None:
         some = sampler.rows
-        codes = {read: own[some.rows] for read, own in codes.items()}
+        codes = {read: column_codes[some.rows] for read, column_codes in codes.items()}
         rows, copies = _taken(rows, copies, some, n_outputs), some.copies
         cuts = {name: replace(column, codes=column.codes[some.rows]) for name, column in cuts.items()}
     sources = {read.block: source_of(spec, read.block) for read in codes}
     columns = {
         read.block: CodeColumn(
-            spec.blocks[read.block].name, own, spec.sizes[read.block], _categories_of(sources[read.block])
+            spec.blocks[read.block].name, column_codes, spec.sizes[read.block], _categories_of(sources[read.block])
         )
-        for read, own in codes.items()
+        for read, column_codes in codes.items()
     }
-    apart = set(training.directions_of(config.monotonic))  # an interaction would change the direction of these
+    constrained = set(training.directions_of(config.monotonic))  # an interaction would change the direction of these
     crossable = [
         block
         for block in columns
-        if isinstance(sources[block], (Bins, CategoricalSource)) and not apart & set(spec.blocks[block].columns)
+        if isinstance(sources[block], (Bins, CategoricalSource)) and not constrained & set(spec.blocks[block].columns)
     ]
     n_rows = len(rows.y) if copies is None else int(copies.sum())
     if len(crossable) < 2 or n_rows < 2 * auto.folds:
@@ -89,20 +89,24 @@ def search_interactions(
     order, first = shuffled.rows, shuffled.is_first()  # the same however often rows are there
     crossed = [cuts.get(columns[block].name, columns[block]) for block in crossable]
     more = [column for column, block in zip(crossed, crossable, strict=True) if column is not columns[block]]
-    mains, crossed = (_in_order(own, order, first) for own in ([*columns.values(), *more], crossed))
+    mains, crossed = (_in_order(group, order, first) for group in ([*columns.values(), *more], crossed))
     numbers = sorted(rows.x[order].T, key=lambda x: crc32(ranks_of(x[first])[0].tobytes()))
     shuffled, fold = _folds(shuffled, rows.y if loss.for_classes else None, crossed[-1], auto.folds, rng)
     at = shuffled.rows
-    mains, crossed = ([replace(column, codes=column.codes.take(at)) for column in own] for own in (mains, crossed))
+    mains, crossed = ([replace(column, codes=column.codes.take(at)) for column in group] for group in (mains, crossed))
     rows = _taken(rows, copies, replace(shuffled, rows=order[at]), n_outputs)
     held_out = _held_out(rows, loss, n_outputs, shuffled, fold, auto.folds, rng)
     held_out.fit_main_effects(mains, [np.ascontiguousarray(x[at]) for x in numbers])
     chosen = choose_crosses(crossed, held_out, auto, config.n_jobs)
     rank = {columns[block].name: number for number, block in enumerate(crossable)}
-    own = {columns[block].name: sources[block] for block in crossable}
+    source_of_name = {columns[block].name: sources[block] for block in crossable}
     return [
-        replace(one, columns=tuple(sorted(one.columns, key=rank.__getitem__)), within=_category(one, own))
-        for one in chosen
+        replace(
+            interaction,
+            columns=tuple(sorted(interaction.columns, key=rank.__getitem__)),
+            within=_category(interaction, source_of_name),
+        )
+        for interaction in chosen
     ]
 
 
@@ -141,24 +145,24 @@ def _categories_of(source: Any) -> NDArray[np.intp] | None:
     return None
 
 
-def _category(one: Chosen, sources: Mapping[str, Any]) -> Within | None:
-    if one.within is None:
+def _category(interaction: Chosen, sources: Mapping[str, Any]) -> Within | None:
+    if interaction.within is None:
         return None
-    name, codes = one.within.column, np.array([one.within.category])
-    own = sources[name]
-    return Within(name, own.vocabulary.inverse(codes)[0] if isinstance(own, CategoricalSource) else None)
+    name, codes = interaction.within.column, np.array([interaction.within.category])
+    source = sources[name]
+    return Within(name, source.vocabulary.inverse(codes)[0] if isinstance(source, CategoricalSource) else None)
 
 
-def members_of(one: Chosen) -> Members:
+def members_of(interaction: Chosen) -> Members:
     """The members of a chosen interaction, as named ones have them."""
-    return one.columns if one.within is None else (one.within, *one.columns)
+    return interaction.columns if interaction.within is None else (interaction.within, *interaction.columns)
 
 
 def _in_order(
     columns: Iterable[CodeColumn], order: NDArray[np.signedinteger[Any]], first: NDArray[np.bool_]
 ) -> list[CodeColumn]:
     """Columns on the rows in `order`, their categories numbered by appearance; the smallest first, then by content."""
-    found = []
+    ordered = []
     for column in columns:
         codes = column.codes.take(order)
         seen = first_rows(codes, column.size)
@@ -166,14 +170,14 @@ def _in_order(
         rank = np.empty(column.size, dtype=np.int32)
         rank[by_appearance] = np.arange(column.size, dtype=np.int32)
         categories = None if column.categories is None else column.categories[by_appearance]
-        found.append(replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)), categories=categories))
-    return sorted(found, key=lambda column: (column.size, crc32(column.codes[first].tobytes())))
+        ordered.append(replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)), categories=categories))
+    return sorted(ordered, key=lambda column: (column.size, crc32(column.codes[first].tobytes())))
 
 
 def _taken(rows: Rows, copies: Copies, some: ShuffledRows, n_outputs: int) -> Rows:
     """Some of the rows, of `copies` (n,), and of these copies."""
-    found = rows._replace(weight=of_one_copy(rows.weight, copies)).take(some.rows, n_outputs)
-    return found if some.copies is None else found._replace(weight=found.weight * some.copies)
+    taken = rows._replace(weight=of_one_copy(rows.weight, copies)).take(some.rows, n_outputs)
+    return taken if some.copies is None else taken._replace(weight=taken.weight * some.copies)
 
 
 def _content(
@@ -187,11 +191,13 @@ def _content(
 ) -> Keys:
     """The content of the rows (n,), coded."""
     coded, weight = [], of_one_copy(rows.weight, copies)
-    for read, own in codes.items():
+    for read, column_codes in codes.items():
         index = spec.blocks[read.block].source
         if index is not None and not isinstance(spec.sources[index], CountEffect):  # which a category determines
-            coded.append((":".join(read.columns), own, keys_of_source(spec.sources, index, read.columns)))
-    coded += [(f"bins of {name}", own.codes, np.arange(own.size, dtype=np.uint64)) for name, own in cuts.items()]
+            coded.append((":".join(read.columns), column_codes, keys_of_source(spec.sources, index, read.columns)))
+    coded += [
+        (f"bins of {name}", binned.codes, np.arange(binned.size, dtype=np.uint64)) for name, binned in cuts.items()
+    ]
     numbers = [(spec.numerics[numeric].label, rows.x[:, column]) for column, numeric in enumerate(numerics)]
     return content_of_rows(coded, numbers, rows.y, weight, rows.offset.reshape(-1, n_outputs))
 
@@ -242,16 +248,16 @@ def named_interactions(
     names = training.table.names
     with_categories = {column.name for column in categorical}
     crossable = with_categories | {bins.column for bins in cuts.coarse}
-    found = []
-    for one in interactions:  # type: ignore[union-attr]
+    named = []
+    for interaction in interactions:  # type: ignore[union-attr]
         members: list[Any] = []
-        for member in one:
+        for member in interaction:
             given, category = (member.column, member.category) if isinstance(member, Within) else (member, None)
             is_position = isinstance(given, Integral) and not training.table.named and 0 <= int(given) < len(names)
             name = names[int(given)] if is_position else given
             if name not in names:
-                near = " or ".join(map(repr, nearest(name, names)))
-                raise ValueError(f"interactions names {name!r}, and there is no such column; there is {near}.")
+                nearest_names = " or ".join(map(repr, nearest(name, names)))
+                raise ValueError(f"interactions names {name!r}, and there is no such column; there is {nearest_names}.")
             if name in config.fixed:
                 raise ValueError(
                     f"interactions names {name!r}, which is fixed, and a fixed column is in no interaction; leave one "
@@ -268,8 +274,8 @@ def named_interactions(
                 members.insert(0, Within(name, category))
             else:
                 members.append(name)
-        found.append(tuple(members))
-    return found
+        named.append(tuple(members))
+    return named
 
 
 def _known_category(category: Any, column: Column, is_categorical: bool) -> Any:

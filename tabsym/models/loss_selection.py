@@ -190,14 +190,14 @@ def choose_loss(
     def scores(names: tuple[str, ...]) -> dict[str, float]:
         return {name: score(name) for name in names if name in possible}
 
-    found = scores(FIRST)
-    by_poisson = found.get("poisson", -np.inf)
+    by_loss = scores(FIRST)
+    by_poisson = by_loss.get("poisson", -np.inf)
     mean = np.average(training.y, weights=training.weight)
-    spread = np.average(np.square(training.y - mean), weights=training.weight)
-    is_spread = spread > (SPREAD * mean) ** 2
-    if by_poisson > -np.inf and (by_poisson > found.get("squared_error", -np.inf) or is_spread):
-        found |= scores(OTHERS if n_rows < TELLING or "gamma" not in possible else (_nearest(trials[0], losses),))
-    ranked = sorted(found, key=lambda name: -found[name])
+    variance = np.average(np.square(training.y - mean), weights=training.weight)
+    is_dispersed = variance > (SPREAD * mean) ** 2
+    if by_poisson > -np.inf and (by_poisson > by_loss.get("squared_error", -np.inf) or is_dispersed):
+        by_loss |= scores(OTHERS if n_rows < TELLING or "gamma" not in possible else (_nearest(trials[0], losses),))
+    ranked = sorted(by_loss, key=lambda name: -by_loss[name])
     best = ranked[0]
     if (
         best == "tweedie"
@@ -205,7 +205,7 @@ def choose_loss(
         and not _is_certain(trials, "tweedie", "poisson")
     ):
         best = "poisson"
-    return losses[best], {name: found[name] for name in ranked}, precomputed
+    return losses[best], {name: by_loss[name] for name in ranked}, precomputed
 
 
 def with_loss_of(wide: Any, fitted: Any) -> Any:
@@ -216,9 +216,9 @@ def with_loss_of(wide: Any, fitted: Any) -> Any:
     return clone(wide).set_params(loss=fitted.loss_, **options)
 
 
-def _is_certain(trials: list[_LossTrial], better: str, other: str) -> bool:
+def _is_certain(trials: list[_LossTrial], better: str, alternative: str) -> bool:
     """Whether the gain in the mean score of the trials is more than `ERRORS` times its jackknifed standard error."""
-    gains = [trial.gain(better, other) for trial in trials]
+    gains = [trial.gain(better, alternative) for trial in trials]
     error = np.sqrt(sum(error**2 for _, error in gains))
     return float(sum(gain for gain, _ in gains)) > ERRORS * float(error)
 
@@ -237,11 +237,11 @@ def power_of_variance(predicted: Floats, y: Floats, weight: Floats | None) -> fl
     predicted = np.maximum(predicted, np.finfo(float).tiny)
     logs = np.log(predicted)
     residuals = np.log(np.maximum(np.abs(y - predicted), MIN_RESIDUAL * predicted))
-    apart = logs - np.average(logs, weights=weight)
+    deviations = logs - np.average(logs, weights=weight)
     if weight is not None:
-        apart *= weight
-    spread = float(apart @ logs)
-    return 2.0 * float(apart @ residuals) / spread if spread > 0.0 else 1.0
+        deviations *= weight
+    sum_of_squares = float(deviations @ logs)
+    return 2.0 * float(deviations @ residuals) / sum_of_squares if sum_of_squares > 0.0 else 1.0
 
 
 def _splits(rows: ShuffledRows, rng: np.random.RandomState) -> list[tuple[ShuffledRows, ShuffledRows]]:
@@ -249,14 +249,16 @@ def _splits(rows: ShuffledRows, rng: np.random.RandomState) -> list[tuple[Shuffl
     shuffled, part = rows.deal(PARTS, rng)
     n_splits = SPLITS if rows.n_rows < SMALL else 1
     held_out = [part // HELD_OUT == split for split in range(n_splits)]
-    return [(shuffled.take(~held), shuffled.take(held)) for held in held_out]
+    return [(shuffled.take(~is_held_out), shuffled.take(is_held_out)) for is_held_out in held_out]
 
 
 def _content(training: Training, coder: Coder, rows: NDArray[np.intp]) -> Keys:
     """The content of some rows (m,) as it is before they are coded."""
     coded = ((name, raw.codes[rows], raw.keys()) for name, raw in coder.column_codes.items())
-    numbers = ((name, own[rows]) for name, own in coder.numbers.items())
-    weight, offset = (np.empty(0) if one is None else one[rows] for one in (training.weight_of_one, training.offset))
+    numbers = ((name, values[rows]) for name, values in coder.numbers.items())
+    weight, offset = (
+        np.empty(0) if values is None else values[rows] for values in (training.weight_of_one, training.offset)
+    )
     return content_of_rows(coded, numbers, training.y[rows], weight, offset)
 
 
@@ -330,15 +332,20 @@ class _LossTrial:
             return -np.inf
         return self.scoring.score(predicted, self.held_out.y, self.held_out.weight)
 
-    def gain(self, better: str, other: str) -> tuple[float, float]:
+    def gain(self, better: str, alternative: str) -> tuple[float, float]:
         """The difference of the scores of two losses that were tried, and its standard error by leaving blocks out."""
 
-        one, copies = self.held_out.weight_of_one, self.held_out.copies
+        copy_weight, copies = self.held_out.weight_of_one, self.held_out.copies
 
         def difference(rows: ShuffledRows) -> float:
-            own = None if one is None else one[rows.rows] * (1 if rows.copies is None else rows.copies)
-            y, predicted = self.held_out.y[rows.rows], (self.predicted[name][rows.rows] for name in (better, other))
-            first, second = (self.scoring.score(scores, y, own) for scores in predicted)
+            weight = (
+                None if copy_weight is None else copy_weight[rows.rows] * (1 if rows.copies is None else rows.copies)
+            )
+            y, predicted = (
+                self.held_out.y[rows.rows],
+                (self.predicted[name][rows.rows] for name in (better, alternative)),
+            )
+            first, second = (self.scoring.score(scores, y, weight) for scores in predicted)
             return first - second
 
         everything = ShuffledRows(np.arange(len(self.held_out.y)), self._content, copies)

@@ -96,7 +96,7 @@ class WideModel:
         return self.spec.compile(self.units.constants)
 
     @cached_property
-    def shown(self) -> dict[Any, Any]:
+    def reported(self) -> dict[Any, Any]:
         """Cache of the reported coefficient frames."""
         return {}
 
@@ -150,7 +150,7 @@ class WideModel:
         coder.code_categories()
         compiled = self._user_program[0]
         neutral = np.zeros((len(compiled.program.columns), samples.shape[1]))
-        spread = np.empty(len(table))
+        variance = np.empty(len(table))
         tile = max(1, TILE_CODES // (max(1, len(self.spec.reads)) + samples.shape[1]))
         for first in range(0, len(table), tile):
             part = slice(first, min(first + tile, len(table)))
@@ -158,14 +158,14 @@ class WideModel:
             out = np.empty((part.stop - part.start, samples.shape[1]))
             laid = self._lay(rows, len(out), n_jobs)
             predict_margins(laid, compiled.program, neutral, samples.reshape(-1, 1), out)
-            spread[part] = np.square(out).mean(axis=1) + self._unseen_variance(rows, laid.x)
+            variance[part] = np.square(out).mean(axis=1) + self._unseen_variance(rows, laid.x)
             if unknown is not None:
                 out = np.empty((len(out), unknown.shape[1]))
                 no_effect = np.zeros((len(compiled.program.columns), unknown.shape[1]))
                 predict_margins(laid, compiled.program, no_effect, unknown.reshape(-1, 1), out)
-                most = ORTHOGONAL * np.abs(unknown).max() * max(1.0, np.abs(laid.x).max(initial=0.0))
-                spread[part][np.abs(out).max(axis=1) > most] = np.inf
-        return np.sqrt(spread)
+                tolerance = ORTHOGONAL * np.abs(unknown).max() * max(1.0, np.abs(laid.x).max(initial=0.0))
+                variance[part][np.abs(out).max(axis=1) > tolerance] = np.inf
+        return np.sqrt(variance)
 
     def _unseen_variance(self, coder: Coder, x: Floats) -> Floats:
         """The variance (n,) that unknown coefficients add to linear predictors: prior variance times squared factor.
@@ -194,10 +194,10 @@ class WideModel:
     def entry_variance(self, block: int) -> float:
         """The prior variance of a coefficient of a block; for a random walk the marginal variance about its mean."""
         assert self.uncertainty is not None
-        own, variance = self.spec.blocks[block], float(self.uncertainty.variances[block])
-        if not own.ordered or own.source is None:
+        block_spec, variance = self.spec.blocks[block], float(self.uncertainty.variances[block])
+        if not block_spec.ordered or block_spec.source is None:
             return variance
-        source = self.spec.sources[own.source]
+        source = self.spec.sources[block_spec.source]
         return variance / unordered_ratio(len(source) - int(isinstance(source, Bins) and source.missing))
 
     def _unknown(self, block: int, codes: NDArray[Any]) -> NDArray[np.bool_]:
@@ -245,16 +245,16 @@ class WideModel:
         of some and the level of others.
         """
         block, centred = self.spec.blocks[index], dict(self.centred)
-        own, home = self.spec.coefs(index), self._main_effects.get(index)
+        coefs, home = self.spec.coefs(index), self._main_effects.get(index)
         has_slopes = index in self._main_effects.values()
         if block.source is None or (index in centred and home is None) or not (block.neutral_mean or has_slopes):
             return np.zeros((block.rank, self.n_outputs))
-        weights = self.weights[own].reshape(-1, block.rank)[:, 0]
+        weights = self.weights[coefs].reshape(-1, block.rank)[:, 0]
         if home is not None and centred.get(home, False):
             weights = np.ones_like(weights)
         if not weights.any():
             return np.full((block.rank, self.n_outputs), block.start * self.units.sizes[index])
-        values = self.theta[own].reshape(-1, block.rank, self.n_outputs)
+        values = self.theta[coefs].reshape(-1, block.rank, self.n_outputs)
         return np.asarray(np.average(values, axis=0, weights=weights))
 
     @cached_property
@@ -300,40 +300,43 @@ class Product:
 
 def products_of(model: WideModel) -> list[Product]:
     """The terms whose factors are reported with mean 1: of blocks in one term only."""
-    found: list[Product] = []
+    products: list[Product] = []
     for block, term in _told_apart(model.spec).items():
         powers = Counter(factor.block for factor in term.factors)
-        means = {one: mean for one in powers if (mean := _means(model, one)) is not None}
+        means = {factor_block: mean for factor_block in powers if (mean := _means(model, factor_block)) is not None}
         if len(means) == len(powers):
-            scale = np.prod([mean ** powers[one] for one, mean in means.items()], axis=0)
-            found.append(Product(scale_names(model.spec)[block], scale, means))
-    return found
+            scale = np.prod([mean ** powers[factor_block] for factor_block, mean in means.items()], axis=0)
+            products.append(Product(scale_names(model.spec)[block], scale, means))
+    return products
 
 
 def scale_names(spec: ModelSpec) -> dict[int, str]:
     """The names of the scales of products, by the block of the first factor that is multiplied once."""
     products = _told_apart(spec).items()
     return {
-        block: "scale of " + "*".join(spec.blocks[one.block].name for one in term.factors) for block, term in products
+        block: "scale of " + "*".join(spec.blocks[factor.block].name for factor in term.factors)
+        for block, term in products
     }
 
 
 def _told_apart(spec: ModelSpec) -> dict[int, Term]:
     """Products of several blocks that no other term uses, by the first one that is multiplied once."""
-    found = {}
+    products = {}
     for term in spec.fitted_terms:
         powers = Counter(factor.block for factor in term.factors)
-        is_own = all(sum(spec.uses[one].values()) == n and spec.blocks[one].rank == 1 for one, n in powers.items())
-        first = next((one for one, n in powers.items() if n == 1), None)
+        is_own = all(
+            sum(spec.uses[block].values()) == n and spec.blocks[block].rank == 1 for block, n in powers.items()
+        )
+        first = next((block for block, n in powers.items() if n == 1), None)
         if len(powers) > 1 and is_own and first is not None:
-            found[first] = term
-    return found
+            products[first] = term
+    return products
 
 
 def _means(model: WideModel, block: int) -> Floats | None:
     """The means over training rows (K,); None where one is small relative to the factors."""
-    own = model.spec.coefs(block)
-    values, weights = model.theta[own], model.weights[own]
+    coefs = model.spec.coefs(block)
+    values, weights = model.theta[coefs], model.weights[coefs]
     if model.spec.blocks[block].source is None or not weights.sum() > 0.0:
         return values[0] if len(values) == 1 and values.all() else None
     means = np.average(values, axis=0, weights=weights)
@@ -361,7 +364,7 @@ class CoefficientFrames(Mapping[str, pd.DataFrame]):
         self._scales = {product.name: product for product in products_of(model)}
 
     def __getitem__(self, name: str) -> pd.DataFrame:
-        made, key = self._model.shown, (name, self._outputs)
+        made, key = self._model.reported, (name, self._outputs)
         if name not in self._indices and name not in self._scales:
             raise KeyError(self._unknown(name))
         if key not in made:
@@ -389,33 +392,35 @@ class CoefficientFrames(Mapping[str, pd.DataFrame]):
     def _unknown(self, name: object) -> str:
         """A sentence: of a pair in the other order, and of a column in a formula's term, with the name of the term."""
         names = list(self)
-        turned = [one for one in names if isinstance(name, str) and sorted(one.split(":")) == sorted(name.split(":"))]
+        turned = [
+            term for term in names if isinstance(name, str) and sorted(term.split(":")) == sorted(name.split(":"))
+        ]
         of_column = [block.name for block in self._model.spec.blocks if block.columns == (name,)]
         if of_column and not turned:
             return f"There is no term {name!r}; the coefficients of column {name!r} are in the term {of_column[0]!r}."
-        shown = turned or names
-        more = ", ..." if len(shown) > 10 else ""
-        return f"There is no term {name!r}; there is {', '.join(map(repr, shown[:10]))}{more}."
+        listed = turned or names
+        more = ", ..." if len(listed) > 10 else ""
+        return f"There is no term {name!r}; there is {', '.join(map(repr, listed[:10]))}{more}."
 
 
 def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> pd.DataFrame:
     """The coefficients of a term, on the original scale; `outputs` names the K linear predictors."""
-    block, own = model.spec.blocks[index], model.spec.coefs(index)
+    block, coefs = model.spec.blocks[index], model.spec.coefs(index)
     names = [f"{output} {r + 1}" if block.rank > 1 else output for r in range(block.rank) for output in outputs]
     mean = mean_of_factor(model, index)
     width = block.rank * model.n_outputs
     keys = _index(model.spec, block)
-    values = model.theta[own].reshape(-1, width)
+    values = model.theta[coefs].reshape(-1, width)
     frame = pd.DataFrame(values if mean is None else values / mean, index=keys, columns=names)
     if model.uncertainty is not None:
         covariance = None if mean is None else covariance_of_factor(model, index, mean)
-        sd = model.uncertainty.sd[own]
+        sd = model.uncertainty.sd[coefs]
         if mean is not None:
             sd = sd / np.abs(mean) if covariance is None else np.sqrt(covariance.variances())
         deviations = pd.DataFrame(sd.reshape(-1, width), index=keys, columns=deviation_names(names))
         frame = pd.concat([frame, deviations], axis=1)  # concatenated at once: pandas warns of many insertions
     if block.source is not None:
-        frame[rows_name(outputs)] = model.counts[own][:: block.rank]
+        frame[rows_name(outputs)] = model.counts[coefs][:: block.rank]
         source = model.spec.sources[block.source]
         if isinstance(source, Bins):
             low, high = edge_names(names)
@@ -431,15 +436,15 @@ def mean_of_factor(model: WideModel, index: int) -> Floats | None:
 def covariance_of_factor(model: WideModel, index: int, mean: Floats) -> TermCovariance | None:
     """Covariance of the factors of a product divided by their means (K,), by the delta method."""
     assert model.uncertainty is not None
-    own, found = model.spec.coefs(index), model.uncertainty.covariances
-    if not found or (raw := found[index]) is None:
+    coefs, covariances = model.spec.coefs(index), model.uncertainty.covariances
+    if not covariances or (raw := covariances[index]) is None:
         return None
-    shares = model.weights[own] if model.spec.blocks[index].source is not None else np.ones(1)
+    shares = model.weights[coefs] if model.spec.blocks[index].source is not None else np.ones(1)
     shares = shares / shares.sum()
     centre = np.einsum("q,kqr->kr", shares, raw.factor)
-    relative = (model.theta[own] / mean).T[:, :, None]
+    relative = (model.theta[coefs] / mean).T[:, :, None]
     factor = (raw.factor - relative * centre[:, None]) / mean[:, None, None]
-    return TermCovariance(raw.own / mean**2, factor, unknown=raw.unknown, unidentified=raw.unidentified)
+    return TermCovariance(raw.diagonal / mean**2, factor, unknown=raw.unknown, unidentified=raw.unidentified)
 
 
 def edge_names(outputs: Iterable[str]) -> tuple[str, str]:
@@ -479,8 +484,8 @@ def split_frame(frame: pd.DataFrame, width: int) -> Split:
     """Split a frame of `coefs_` with `width` columns of values."""
     values = frame.iloc[:, :width]
     has_sd = list(frame.columns[width : 2 * width]) == deviation_names(map(str, values.columns))
-    columns, beside = list(map(str, values.columns)), frame.columns[width:]
-    rows, low, high = (frame[name] if name in beside else None for name in (rows_name(columns), *edge_names(columns)))
+    columns, extra = list(map(str, values.columns)), frame.columns[width:]
+    rows, low, high = (frame[name] if name in extra else None for name in (rows_name(columns), *edge_names(columns)))
     return Split(values, frame.iloc[:, width : 2 * width] if has_sd else None, rows, low, high)
 
 
@@ -497,11 +502,11 @@ def _index(spec: ModelSpec, block: Block) -> pd.Index:
         return pd.Index(levels[0], name=block.columns[0], dtype=object)
     # far faster than factorizing the categories of all coefficients (`benchmarks/evidence/constants_models.md`)
     known, indices, names = [], [], list(block.columns)
-    for categories, own in zip(levels, codes, strict=True):
+    for categories, position_codes in zip(levels, codes, strict=True):
         present = np.array([category is not None for category in categories], dtype=bool)
         known.append(pd.Index(categories[present], dtype=object))
         renumbered = np.where(present, np.cumsum(present) - 1, -1)  # missing is not a level, but the code -1
-        indices.append(renumbered[own])
+        indices.append(renumbered[position_codes])
     return pd.MultiIndex(levels=known, codes=indices, names=names, verify_integrity=False)  # type: ignore[arg-type]
 
 
@@ -518,4 +523,4 @@ def categories_by_position(spec: ModelSpec, index: int) -> tuple[list[NDArray[np
     left, right = source.interaction.pairs()
     levels, codes = categories_by_position(spec, source.left)
     more, (last,) = categories_by_position(spec, source.right)
-    return levels + more, [own[left] for own in codes] + [last[right]]
+    return levels + more, [position_codes[left] for position_codes in codes] + [last[right]]

@@ -189,8 +189,9 @@ def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) ->
     assert model.uncertainty is not None
     sd = model.uncertainty.sd
     slopes = {factor.block for term in model.spec.fitted_terms if term.numeric is not None for factor in term.factors}
-    told = [index for index in slopes if model.theta[model.spec.coefs(index)].any()]  # those of constant columns are 0
-    left = {block.name: index for index, block in enumerate(model.spec.blocks) if block.columns or index in told}
+    # the slopes of constant columns are 0
+    nonzero = [index for index in slopes if model.theta[model.spec.coefs(index)].any()]
+    left = {block.name: index for index, block in enumerate(model.spec.blocks) if block.columns or index in nonzero}
     names = [
         block.name
         for block in aliased
@@ -214,10 +215,10 @@ def _with_likelihood(
 ) -> Uncertainty:
     """Add deviance and log likelihood of the training rows; scores (n, K) on the training scale, in `units`."""
     margins = scores * model.units.scale + model.units.centre + np.log(units.of_target)
-    own, likely = deviance_and_likelihood(
+    deviance, likely = deviance_and_likelihood(
         model.loss, margins, training.y, training.weight, uncertainty.dispersion, training.copies
     )
-    return replace(uncertainty, deviance=own, log_likelihood=likely)
+    return replace(uncertainty, deviance=deviance, log_likelihood=likely)
 
 
 def solve_parameters(config: Config, model: WideModel, coded: Coded, rng: Rng) -> WideModel:
@@ -286,15 +287,15 @@ def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, poste
     """Arrange the solver result by the coefficients of the model."""
     spec, coefs_scaled = model.spec, model.state[:, 0].reshape(-1, model.n_outputs)
     solver, components = optimum.solver, optimum.components
-    found, sd = np.empty_like(coefs_scaled), np.zeros_like(coefs_scaled)
+    theta, sd = np.empty_like(coefs_scaled), np.zeros_like(coefs_scaled)
     samples = np.empty((len(coefs_scaled), posterior.samples[0].shape[1])) if posterior.samples else None
     variances, edf = np.empty(len(terms)), np.empty(len(terms))
     for number, term in enumerate(terms):
-        own = spec.coefs(term.block)
-        found[own], sd[own] = solver.theta[number], posterior.sd[number]
+        coefs = spec.coefs(term.block)
+        theta[coefs], sd[coefs] = solver.theta[number], posterior.sd[number]
         variances[term.block], edf[term.block] = components.variance(number), components.edf[number]
         if samples is not None and posterior.samples:
-            samples[own] = posterior.samples[number]
+            samples[coefs] = posterior.samples[number]
     joint = np.nan if components.used_jointly is None else components.used_jointly
     uncertainty = Uncertainty(
         variances, edf, components.pearson, sd, samples, working=components.dispersion, joint_edf=joint
@@ -303,12 +304,12 @@ def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, poste
     if posterior.together is not None:
         flat = components.posteriors.flat
         together = np.array([spec.coefs(terms[number].block).start for number in flat]), posterior.together
-    return SolverResult(found, uncertainty, solver.mean_loss(), optimum.n_iterations, optimum.converged, together)
+    return SolverResult(theta, uncertainty, solver.mean_loss(), optimum.n_iterations, optimum.converged, together)
 
 
-def counted(model: WideModel, found: tuple[NDArray[np.int64], Floats]) -> WideModel:
+def counted(model: WideModel, totals: tuple[NDArray[np.int64], Floats]) -> WideModel:
     """The model with the number of training rows of each coefficient, and their weight."""
-    return replace(model, counts=found[0], weights=found[1])
+    return replace(model, counts=totals[0], weights=totals[1])
 
 
 # -- terms for the solver, and results on the original scale ---------------------------------------
@@ -335,15 +336,19 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
         if source is None:
             codes = np.zeros(len(rows.y), dtype=np.int32)
         else:
-            codes = by_rows(lambda own: np.ascontiguousarray(own, dtype=np.int32), coded.codes[factor.read]).view()
+            codes = by_rows(
+                lambda column: np.ascontiguousarray(column, dtype=np.int32), coded.codes[factor.read]
+            ).view()
         codes.flags.writeable = False  # as those of frames are: kernels are compiled once for all terms
-        prior, apart = prior_of(spec, factor.block)
+        prior, n_unordered = prior_of(spec, factor.block)
         direction = spec.blocks[factor.block].monotone
         chain = (
             order_of(source)[::direction] if direction and isinstance(source, (Bins, CategoricalSource)) else _NO_CHAIN
         )
         sign = direction if source is None else 0
-        terms.append(SolverTerm(factor.block, codes, x, spec.sizes[factor.block], prior, apart, chain=chain, sign=sign))
+        terms.append(
+            SolverTerm(factor.block, codes, x, spec.sizes[factor.block], prior, n_unordered, chain=chain, sign=sign)
+        )
     numbers = {
         term.factors[0].block: spec.numerics[term.numeric].label
         for term in spec.fitted_terms
@@ -368,14 +373,14 @@ def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverT
 
 def with_keys(spec: ModelSpec, terms: list[SolverTerm]) -> list[SolverTerm]:
     """The terms, with what their coefficients mean in any order of rows, where codes follow that."""
-    found = []
+    keyed = []
     for term in terms:
         block, keys = spec.blocks[term.block], None
         if block.source is not None and isinstance(source_of(spec, term.block), (CategoricalSource, Crossing)):
             keys = partial(keys_of_source, spec.sources, block.source, block.columns)
         name = block.name.replace(":".join(block.columns), ":".join(sorted(block.columns)))
-        found.append(replace(term, name=name, keys=keys))
-    return found
+        keyed.append(replace(term, name=name, keys=keys))
+    return keyed
 
 
 def _within(
@@ -394,30 +399,30 @@ def _within(
         return _coarser_slopes(term, terms)
     if not isinstance(source_of(spec, term.block), Crossing) or term.block not in whole:
         return {}
-    found: dict[int, NDArray[np.int32]] = {}
+    parents: dict[int, NDArray[np.int32]] = {}
     a_row = np.zeros(term.size, dtype=np.intp)  # one row per coefficient
     a_row[term.codes] = np.arange(len(term.codes))
-    for other in terms:
-        if other.block not in whole or not made_of[other.block] < made_of[term.block]:
+    for candidate in terms:
+        if candidate.block not in whole or not made_of[candidate.block] < made_of[term.block]:
             continue
-        if other.prior is Prior.RIDGE and not isinstance(source_of(spec, other.block), CountEffect):
-            found[other.block] = other.codes[a_row]
-    return found
+        if candidate.prior is Prior.RIDGE and not isinstance(source_of(spec, candidate.block), CountEffect):
+            parents[candidate.block] = candidate.codes[a_row]
+    return parents
 
 
 def _coarser_slopes(term: SolverTerm, terms: list[SolverTerm]) -> dict[int, NDArray[np.int32]]:
     """Slopes of the same column by a categorical column that is a function of the term's, as regions are of cities."""
-    found: dict[int, NDArray[np.int32]] = {}
+    parents: dict[int, NDArray[np.int32]] = {}
     if term.codes.min(initial=0) < 0:
-        return found
-    for other in terms:
-        if other.prior is not Prior.RIDGE or other.size >= term.size or not np.array_equal(other.x, term.x):
+        return parents
+    for candidate in terms:
+        if candidate.prior is not Prior.RIDGE or candidate.size >= term.size or not np.array_equal(candidate.x, term.x):
             continue
         above = np.zeros(term.size, dtype=np.int32)
-        above[term.codes] = other.codes
-        if other.codes.min(initial=0) >= 0 and np.array_equal(above[term.codes], other.codes):
-            found[other.block] = above
-    return found
+        above[term.codes] = candidate.codes
+        if candidate.codes.min(initial=0) >= 0 and np.array_equal(above[term.codes], candidate.codes):
+            parents[candidate.block] = above
+    return parents
 
 
 def _made_of(spec: ModelSpec, index: int, columns: tuple[str, ...]) -> frozenset[tuple[int, str]]:
@@ -433,9 +438,9 @@ def prior_of(spec: ModelSpec, index: int) -> tuple[Prior, int]:
     source = source_of(spec, index)
     if source is None or isinstance(source, Flag):
         return Prior.FLAT, 0
-    apart = int(isinstance(source, Bins) and source.missing)
-    if spec.blocks[index].ordered and len(source) - apart > 1:
-        return Prior.WALK, apart
+    n_unordered = int(isinstance(source, Bins) and source.missing)
+    if spec.blocks[index].ordered and len(source) - n_unordered > 1:
+        return Prior.WALK, n_unordered
     return Prior.RIDGE, 0
 
 
@@ -448,7 +453,7 @@ def given_precisions(
     """
     if newton.penalties is None:
         return None
-    found = {}
+    precisions = {}
     for name, alpha in newton.penalties.items():
         index = _term_named(name, spec, terms, may_lack=may_lack)
         if index is None:
@@ -459,10 +464,10 @@ def given_precisions(
             raise ValueError(
                 f"alpha names {name!r}, which has no penalty (intercept and slopes have none); leave it out."
             )
-        if index in found:
+        if index in precisions:
             raise ValueError(f"alpha names {name!r} twice, as its columns come in any order; name it once.")
-        found[index] = alpha * total / units.of_loss
-    return found
+        precisions[index] = alpha * total / units.of_loss
+    return precisions
 
 
 def _term_named(name: str, spec: ModelSpec, terms: list[SolverTerm], *, may_lack: bool) -> int | None:
@@ -470,13 +475,15 @@ def _term_named(name: str, spec: ModelSpec, terms: list[SolverTerm], *, may_lack
     be absent.
     """
     indices = {spec.blocks[term.block].name: index for index, term in enumerate(terms)}
-    alike = {_parts_of(one): index for one, index in indices.items()}
-    found = indices.get(name, alike.get(_parts_of(name)))
-    if found is not None:
-        return found
+    alike = {_parts_of(full_name): index for full_name, index in indices.items()}
+    match = indices.get(name, alike.get(_parts_of(name)))
+    if match is not None:
+        return match
     columns = {column for block in spec.blocks for column in block.columns}
     counted, (_, parts) = name.startswith(RARITY), _parts_of(name)
-    known = all(any(re.fullmatch(f"{re.escape(one)}( .*|=.*)?", part) for one in columns) for part in parts)  # or bins
+    known = all(
+        any(re.fullmatch(f"{re.escape(column)}( .*|=.*)?", part) for column in columns) for part in parts
+    )  # or bins
     known &= len(set(parts)) == len(parts)  # no interaction has a column twice
     if known and (counted or (may_lack and len(parts) > 1)):  # a count effect may have been left out
         return None
@@ -509,16 +516,16 @@ def in_users_units(model: WideModel, answer: SolverResult) -> Uncertainty:
     if samples is not None:
         samples = units.to_user(spec, samples) - units.to_user(spec, np.zeros_like(samples))
         moved = spec.centering_blocks
-        for own in (spec.coefs(block) for block in moved):
-            sd[own] = np.sqrt(np.square(samples[own]).mean(axis=1, keepdims=True))
+        for coefs in (spec.coefs(block) for block in moved):
+            sd[coefs] = np.sqrt(np.square(samples[coefs]).mean(axis=1, keepdims=True))
     elif spec.centering_terms:
         variances = np.square(sd)
         for index, home in spec.centering_terms.items():
             term = spec.fitted_terms[index]
             share = term.constant * units.means[term.numeric] / home.constant
-            own = spec.coefs(home.factors[0].block)
+            coefs = spec.coefs(home.factors[0].block)
             if share != 0.0:
-                variances[own] += np.square(share * sd[spec.coefs(term.factors[0].block)])
+                variances[coefs] += np.square(share * sd[spec.coefs(term.factors[0].block)])
         if answer.together is not None:
             _put_homes_together(model, *answer.together, variances)
         sd = np.sqrt(variances)
@@ -546,9 +553,9 @@ def _put_homes_together(model: WideModel, coefs: NDArray[np.int64], covariances:
         return
     for k in range(covariances.shape[2]):
         lengths, axes = np.linalg.eigh(covariances[:, :, k])
-        spread = np.zeros((spec.n_coefs, len(coefs)))
-        spread[coefs] = axes * np.sqrt(np.maximum(lengths, 0.0))
-        moved = units.to_user(spec, spread) - units.to_user(spec, np.zeros_like(spread))
+        root = np.zeros((spec.n_coefs, len(coefs)))
+        root[coefs] = axes * np.sqrt(np.maximum(lengths, 0.0))
+        moved = units.to_user(spec, root) - units.to_user(spec, np.zeros_like(root))
         variances[alone, k] = np.square(moved[alone]).sum(axis=1)
 
 
@@ -563,35 +570,37 @@ def without_idle(model: WideModel) -> WideModel:
     ]
     if not idle:
         return model
-    kept = np.setdiff1d(np.arange(len(spec.blocks)), idle)
+    retained = np.setdiff1d(np.arange(len(spec.blocks)), idle)
     lean = spec.without(idle)
 
-    def of_kept(values: NDArray[Any]) -> NDArray[Any]:
+    def of_retained(values: NDArray[Any]) -> NDArray[Any]:
         """The values of the remaining coefficients, K rows each or one."""
         wide = len(values) // spec.n_coefs
-        own = (spec.coefs(index) for index in kept)
-        return np.concatenate([values[one.start * wide : one.stop * wide] for one in own])
+        slices = (spec.coefs(index) for index in retained)
+        return np.concatenate([values[coefs.start * wide : coefs.stop * wide] for coefs in slices])
 
     learned = [term.factors[0].block not in idle for term in spec.fitted_terms]
-    units = replace(model.units, sizes=model.units.sizes[kept], constants=model.units.constants[learned])
+    units = replace(model.units, sizes=model.units.sizes[retained], constants=model.units.constants[learned])
     uncertainty = replace(
         uncertainty,
-        variances=uncertainty.variances[kept],
-        edf=uncertainty.edf[kept],
-        sd=of_kept(uncertainty.sd),
-        samples=None if uncertainty.samples is None else of_kept(uncertainty.samples),
-        covariances=tuple(uncertainty.covariances[index] for index in kept) if uncertainty.covariances else (),
-        joint_index=of_kept(uncertainty.joint_index) if len(uncertainty.joint_index) else uncertainty.joint_index,
-        total_sd=of_kept(uncertainty.total_sd) if len(uncertainty.total_sd) else uncertainty.total_sd,
-        unknown=None if uncertainty.unknown is None else np.array([of_kept(one) for one in uncertainty.unknown]),
+        variances=uncertainty.variances[retained],
+        edf=uncertainty.edf[retained],
+        sd=of_retained(uncertainty.sd),
+        samples=None if uncertainty.samples is None else of_retained(uncertainty.samples),
+        covariances=tuple(uncertainty.covariances[index] for index in retained) if uncertainty.covariances else (),
+        joint_index=of_retained(uncertainty.joint_index) if len(uncertainty.joint_index) else uncertainty.joint_index,
+        total_sd=of_retained(uncertainty.total_sd) if len(uncertainty.total_sd) else uncertainty.total_sd,
+        unknown=None
+        if uncertainty.unknown is None
+        else np.array([of_retained(directions) for directions in uncertainty.unknown]),
     )
     return replace(
         model,
         spec=lean,
         units=units,
-        theta=of_kept(model.theta),
-        counts=of_kept(model.counts),
-        weights=of_kept(model.weights),
-        state=of_kept(model.state),
+        theta=of_retained(model.theta),
+        counts=of_retained(model.counts),
+        weights=of_retained(model.weights),
+        state=of_retained(model.state),
         uncertainty=uncertainty,
     )

@@ -71,8 +71,8 @@ class Coded:
                     first &= codes != before
                 n_rows += rows_by_code(np.where(first, codes, -1), n, copies)
                 total += np.bincount(codes[first], None if weight is None else weight[first], minlength=n)
-            own = spec.coefs(index)
-            counts[own], weights[own] = np.repeat(n_rows, block.rank), np.repeat(total, block.rank)
+            coefs = spec.coefs(index)
+            counts[coefs], weights[coefs] = np.repeat(n_rows, block.rank), np.repeat(total, block.rank)
         return counts, weights
 
 
@@ -99,9 +99,13 @@ def code_table(
     spec, codes = spec.grow(coder)
     if config.has_count_effects:
         common = frequent_count_effects(spec, training.n_rows)
-        kept = [index for index in range(len(spec.blocks)) if index not in common]
-        indices = {index: number for number, index in enumerate(kept)}
-        codes = {Read(indices[read.block], read.columns): own for read, own in codes.items() if read.block in indices}
+        retained = [index for index in range(len(spec.blocks)) if index not in common]
+        indices = {index: number for number, index in enumerate(retained)}
+        codes = {
+            Read(indices[read.block], read.columns): column_codes
+            for read, column_codes in codes.items()
+            if read.block in indices
+        }
         spec = spec.without(common)
     return spec, Coded(codes, coder.numbers, training.with_fixed(spec, coder.numbers, n_outputs))
 
@@ -217,12 +221,12 @@ def starting_parameters(
     """
     coefs_scaled = np.empty((spec.n_coefs, n_outputs))
     for index, block in enumerate(spec.blocks):
-        own = spec.coefs(index)
-        coefs_scaled[own] = block.start
+        coefs = spec.coefs(index)
+        coefs_scaled[coefs] = block.start
         if block.rank > 1:
             values = rng.normal(0.0, VECTOR_SPREAD, (spec.sizes[index] // block.rank, block.rank * n_outputs))
             ranks = _ranks(spec, index, codes)
-            coefs_scaled[own] = values[ranks].reshape(-1, n_outputs)
+            coefs_scaled[coefs] = values[ranks].reshape(-1, n_outputs)
     return coefs_scaled
 
 
@@ -272,8 +276,8 @@ def with_init(model: WideModel, coefs_scaled: Floats, init: Init) -> Floats:
     theta = model.units.to_user(spec, coefs_scaled)
     for index in given:
         value = init[names[index]] if isinstance(init, Mapping) else init
-        own = spec.coefs(index)
-        theta[own] = _given_values(model, index, value, theta[own])
+        coefs = spec.coefs(index)
+        theta[coefs] = _given_values(model, index, value, theta[coefs])
     for index, name in scales.items():  # the scale of a product multiplies its first factor
         if isinstance(init, Mapping) and name in init:
             theta[spec.coefs(index)] *= _scales(init[name], name, model.n_outputs)
@@ -287,12 +291,12 @@ def _scales(value: float | pd.Series | pd.DataFrame, name: str, n_outputs: int) 
     """One number, or those of all classes (K,)."""
     if not isinstance(value, (pd.Series, pd.DataFrame)):
         return value
-    found = value.to_numpy(dtype=np.float64).ravel()
-    if len(found) not in (1, n_outputs):
+    scales = value.to_numpy(dtype=np.float64).ravel()
+    if len(scales) not in (1, n_outputs):
         raise ValueError(
-            f"coef_init[{name!r}] holds {plural(len(found), 'number')}; give one, or {n_outputs}, one for each class."
+            f"coef_init[{name!r}] holds {plural(len(scales), 'number')}; give one, or {n_outputs}, one for each class."
         )
-    return found
+    return scales
 
 
 def _given_values(model: WideModel, index: int, value: float | pd.Series | pd.DataFrame, start: Floats) -> Floats:
@@ -312,7 +316,7 @@ def _given_values(model: WideModel, index: int, value: float | pd.Series | pd.Da
         raise ValueError(f"coef_init[{name!r}] holds a value that is not finite; leave such categories out.")
     if block.source is None:
         if len(frame) != 1:
-            is_slope = name in {one.label for one in model.spec.numerics}
+            is_slope = name in {numeric.label for numeric in model.spec.numerics}
             slope = ", or the coefs_ of a model with numeric='linear'" if is_slope else ""
             raise ValueError(
                 f"coef_init[{name!r}] has {len(frame)} rows, and the term is a single number; give one row{slope}."
@@ -370,15 +374,15 @@ def grow_model(
     state[:, 0] = units.to_training(spec, theta).ravel()
     if mean is not None:
         state[:, model.columns.mean] = units.to_training(spec, averages).ravel()
-    shown = theta if mean is None else averages
+    reported = theta if mean is None else averages
     return replace(
-        model, spec=spec, units=units, theta=shown, state=state, counts=counts, weights=weights, uncertainty=None
+        model, spec=spec, units=units, theta=reported, state=state, counts=counts, weights=weights, uncertainty=None
     )
 
 
 def with_state(model: WideModel, state: Floats, n_steps: int) -> WideModel:
     """The model after training; unchanged coefficients keep their value exactly, without rounding."""
-    k, shown = model.n_outputs, model.columns.shown
-    before = model.units.to_user(model.spec, model.state[:, shown].reshape(-1, k))
-    after = model.units.to_user(model.spec, state[:, shown].reshape(-1, k))
+    k, column = model.n_outputs, model.columns.predicted
+    before = model.units.to_user(model.spec, model.state[:, column].reshape(-1, k))
+    after = model.units.to_user(model.spec, state[:, column].reshape(-1, k))
     return replace(model, state=state, theta=np.where(after == before, model.theta, after), n_steps=n_steps)

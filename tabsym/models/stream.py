@@ -71,10 +71,10 @@ def find_classes(X: Any, target: str) -> list[Any] | None:
     """All classes of a dataset's target, by reading that column; None for a stream that can be iterated once only."""
     if not is_dataset(X):
         return None
-    found: set[Any] = set()
+    classes: set[Any] = set()
     for batch in X.to_batches(columns=[target]):
-        found.update(batch.column(0).unique().to_pylist())
-    return sorted(found - {None})
+        classes.update(batch.column(0).unique().to_pylist())
+    return sorted(classes - {None})
 
 
 class Progress:
@@ -84,14 +84,14 @@ class Progress:
         self.verbose = verbose
         self.total = total
         self.rows = 0
-        self._start = self._shown = time.monotonic()
+        self._start = self._last_update = time.monotonic()
 
     def add(self, rows: int, loss: float) -> None:
         """Add `rows` more training rows, with their mean loss."""
         self.rows += rows
         now = time.monotonic()
-        if self.verbose and now - self._shown >= 1.0:
-            self._shown = now
+        if self.verbose and now - self._last_update >= 1.0:
+            self._last_update = now
             share = f" of {self.total:,}" if self.total else ""
             speed = self.rows / (now - self._start)
             print(f"\r{self.rows:,}{share} rows, {speed:,.0f} a second, loss {loss:.6g}   ", end="", file=sys.stderr)
@@ -195,18 +195,18 @@ def predict_to_parquet(estimator: Any, X: Any, path: Any, keep: list[str]) -> in
             for name in keep:
                 check_named(name, batch.column_names, "to keep")
             try:
-                found = _predictions(estimator, batch)
+                predictions = _predictions(estimator, batch)
             except (TypeError, ValueError) as error:
                 if not n_rows:
                     raise
                 kind = TypeError if isinstance(error, TypeError) else ValueError
                 raise kind(f"In the rows from {n_rows:,} on: {error}") from error  # it counts from there
-            taken = [name for name in keep if name in found]
+            taken = [name for name in keep if name in predictions]
             if taken:
                 raise ValueError(
                     f"Column {taken[0]!r} is in keep, and the predictions are called so; rename it in the table."
                 )
-            table = pa.table({**{name: batch[name] for name in keep}, **found})
+            table = pa.table({**{name: batch[name] for name in keep}, **predictions})
             writer = pq.ParquetWriter(part, table.schema) if writer is None else writer
             writer.write_table(table)
             n_rows += batch.num_rows
@@ -230,5 +230,5 @@ def _predictions(estimator: Any, batch: Any) -> dict[str, Any]:
     if not hasattr(estimator, "predict_proba"):  # hinge
         return {"prediction": estimator.predict(rows)}
     shares = estimator.predict_proba(rows)
-    found = {"prediction": estimator.classes_[shares.argmax(axis=1)]}
-    return found | {f"probability_{label}": shares[:, at] for at, label in enumerate(estimator.classes_.tolist())}
+    predictions = {"prediction": estimator.classes_[shares.argmax(axis=1)]}
+    return predictions | {f"probability_{label}": shares[:, at] for at, label in enumerate(estimator.classes_.tolist())}

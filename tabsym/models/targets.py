@@ -284,8 +284,8 @@ class WideRegressorBase(RegressorMixin, WideBase):
         predicted = self.model_.loss.predict(margins)[:, 0]
         if not return_std:
             return predicted
-        spread = self._score_deviations(X)
-        return predicted, predicted * spread if self.model_.loss.log_link else spread
+        sd = self._score_deviations(X)
+        return predicted, predicted * sd if self.model_.loss.log_link else sd
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """R²; for a `loss` with a log link, D²: the fraction of deviance explained.
@@ -310,8 +310,10 @@ class WideRegressorBase(RegressorMixin, WideBase):
         if self._names_no_loss() and self.model_.loss.log_link:
             return float(r2_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
         rows = as_rows(X)
-        table, own = self._read_to_predict(rows)
-        given = own if own is not None else None if offset is None else check_offset(offset, len(table), 1)
+        table, col_offset = self._read_to_predict(rows)
+        given = (
+            col_offset if col_offset is not None else None if offset is None else check_offset(offset, len(table), 1)
+        )
         added = None if given is None else np.asarray(given, dtype=np.float64).reshape(-1, 1)
         target = check_regression_target(y, len(table), caller=type(self).__name__)
         if not self.model_.loss.log_link:

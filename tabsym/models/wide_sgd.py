@@ -56,8 +56,8 @@ class WideSGDBase(WideBase):
             self._remember(training)
         else:  # of columns that had no value before
             numbers = [training.table[name] for name in self.model_.spec.number_columns]
-            valued = [one for one in numbers if one.measure != NUMBERS and not np.isnan(one.values).all()]
-            self._moments = self._moments | {one.name: str(one.measure) for one in valued}
+            valued = [column for column in numbers if column.measure != NUMBERS and not np.isnan(column.values).all()]
+            self._moments = self._moments | {column.name: str(column.measure) for column in valued}
         self._similar = None
         self._rng = rng
         n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))

@@ -111,14 +111,14 @@ def constrained(booster: Any, library: str, directions: NDArray[np.int64], colum
     """The booster with the directions (n_columns,) of its columns, in addition to its own."""
     option, params = OPTIONS[library], booster.get_params()
     given = next((params[name] for name in ALIASES if _has_direction(params.get(name))), None)
-    merged = directions if given is None else _beside(given, directions, columns)
+    merged = directions if given is None else _merged(given, directions, columns)
     given = tuple(merged.tolist()) if library == "xgboost" else merged.tolist()
     if set(params) & set(ALIASES) - {option}:
         booster = type(booster)(**{name: value for name, value in params.items() if name not in ALIASES})
     return booster.set_params(**{option: given})
 
 
-def _beside(constraints: Any, directions: NDArray[np.int64], columns: Sequence[str]) -> NDArray[np.int64]:
+def _merged(constraints: Any, directions: NDArray[np.int64], columns: Sequence[str]) -> NDArray[np.int64]:
     """A booster's own constraints and the directions, a `ValueError` where these contradict each other."""
     merged = directions.copy()
     for position, direction in _by_position(constraints, columns).items():

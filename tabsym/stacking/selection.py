@@ -118,14 +118,14 @@ class NestedCV:
 
     def rows(self, fold: int) -> Indices:
         """The training rows of a fold that have margins: without those whose model would have one class to learn of."""
-        rows_of_folds = [self._rows_of(other, fold) for other in self._others(fold)]
+        rows_of_folds = [self._rows_of(other_fold, fold) for other_fold in self._other_folds(fold)]
         return np.sort(np.concatenate(rows_of_folds)) if rows_of_folds else np.arange(0)
 
     def margins(self, fold: int) -> Floats:
         """Margins (m, K) of these rows."""
-        other_folds = self._others(fold)
-        positions = np.concatenate([self._rows_of(other, fold) for other in other_folds])
-        return np.concatenate([self._of(other, fold) for other in other_folds])[np.argsort(positions)]
+        other_folds = self._other_folds(fold)
+        positions = np.concatenate([self._rows_of(other_fold, fold) for other_fold in other_folds])
+        return np.concatenate([self._of(other_fold, fold) for other_fold in other_folds])[np.argsort(positions)]
 
     def of_all(self, evaluated: list[int]) -> Floats:
         """Margins (m, K) of all rows that folds hold out, by models that the `evaluated` folds needed anyway.
@@ -135,44 +135,46 @@ class NestedCV:
         margins for some of its rows.
         """
         first = evaluated[0]
-        known = [fold for fold in self._others(first) if len(self._rows_of(fold, first)) == len(self._splits[fold][1])]
+        known = [
+            fold for fold in self._other_folds(first) if len(self._rows_of(fold, first)) == len(self._splits[fold][1])
+        ]
         parts = [
             self._of(fold, first) if fold in known and fold not in evaluated else self.out_of_fold.margins_of(fold)
             for fold in range(len(self._splits))
         ]
         return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in self._splits]))]
 
-    def _others(self, fold: int) -> list[int]:
+    def _other_folds(self, fold: int) -> list[int]:
         return [
-            other
-            for other in range(len(self._splits))
-            if other != fold and len(self._rows_of(other, fold)) and self._can_learn(other, fold)
+            other_fold
+            for other_fold in range(len(self._splits))
+            if other_fold != fold and len(self._rows_of(other_fold, fold)) and self._can_learn(other_fold, fold)
         ]
 
-    def _can_learn(self, fold: int, other: int) -> bool:
-        y = self._learner.y[self._rows_without(fold, other)]
+    def _can_learn(self, fold: int, other_fold: int) -> bool:
+        y = self._learner.y[self._rows_without(fold, other_fold)]
         return len(y) > 0 and (self._learner.classes is None or not (y == y[0]).all())
 
-    def _rows_of(self, fold: int, other: int) -> Indices:
+    def _rows_of(self, fold: int, other_fold: int) -> Indices:
         """The rows that a fold holds out and the other trains on."""
         test = self._splits[fold][1]
-        return test[np.isin(test, self._splits[other][0], assume_unique=True)]
+        return test[np.isin(test, self._splits[other_fold][0], assume_unique=True)]
 
-    def _rows_without(self, fold: int, other: int) -> Indices:
+    def _rows_without(self, fold: int, other_fold: int) -> Indices:
         """The rows that a fold trains on and the other does not hold out."""
-        return np.setdiff1d(self._splits[fold][0], self._splits[other][1], assume_unique=True)
+        return np.setdiff1d(self._splits[fold][0], self._splits[other_fold][1], assume_unique=True)
 
-    def _of(self, fold: int, other: int) -> Floats:
+    def _of(self, fold: int, other_fold: int) -> Floats:
         """Margins of those of a fold's rows that the other trains on, by a model that has seen neither."""
-        if (fold, other) not in self._known:
-            train = self._rows_without(fold, other)
+        if (fold, other_fold) not in self._known:
+            train = self._rows_without(fold, other_fold)
             if len(train) == len(self._splits[fold][0]):  # a fold over time: its model knows nothing of later ones
-                return self._learner.margins(self.out_of_fold.clone(fold), self._rows_of(fold, other))
+                return self._learner.margins(self.out_of_fold.clone(fold), self._rows_of(fold, other_fold))
             model = self._learner.fit(train)
-            self._known[fold, other] = self._learner.margins(model, self._rows_of(fold, other))
-            if np.array_equal(train, self._rows_without(other, fold)):
-                self._known[other, fold] = self._learner.margins(model, self._rows_of(other, fold))
-        return self._known[fold, other]
+            self._known[fold, other_fold] = self._learner.margins(model, self._rows_of(fold, other_fold))
+            if np.array_equal(train, self._rows_without(other_fold, fold)):
+                self._known[other_fold, fold] = self._learner.margins(model, self._rows_of(other_fold, fold))
+        return self._known[fold, other_fold]
 
 
 MIN_HELD_OUT_ROWS = 100

@@ -37,6 +37,8 @@ IDENTIFIERS = {
     ("categories", "design", "frame", "interactions", "losses"): "drawn own short shown",
     ("categories", "design", "frame", "losses", "solvers"): "one",
     ("frame", "losses"): "other",
+    ("models",): "beside far few found held kept look many most near one others own shown spread told",
+    ("stacking",): "apart drawn far few kept look many most near one other others rest shown short spread",
 }
 """Retired as names of variables, functions, classes and attributes of these folders."""
 

@@ -97,7 +97,7 @@ def kernel_train(terms, codes, x, y, theta, loss, options, *, weight=None, offse
         coef_weight = np.ones(13) if options.is_dense else mean_weights_of_entries(rows.codes, relative)
     state = options.columns.blank(theta.ravel())
     state = train(rows, coef_weight, state, task, options, np.random.RandomState(0)).state
-    return state[:, options.columns.shown].reshape(-1, n_outputs)
+    return state[:, options.columns.predicted].reshape(-1, n_outputs)
 
 
 def mean_weights_of_entries(codes, weight):

@@ -266,8 +266,8 @@ def differences(
         values, deviations = _summed(model, frames, resolutions, pairs, len(outputs))
     else:
         indices = [[position_of(frame, key, term, split) for key in keys] for keys in (firsts, seconds)]
-        shown = split.values.to_numpy(dtype=np.float64)
-        values, deviations = shown[indices[0]] - shown[indices[1]], deviations_of_differences(model, term, *indices)
+        coefs = split.values.to_numpy(dtype=np.float64)
+        values, deviations = coefs[indices[0]] - coefs[indices[1]], deviations_of_differences(model, term, *indices)
     parts = []
     for value, sd in zip(values, deviations, strict=True):
         lower, upper, p = interval_and_p(value, sd, level)
@@ -325,15 +325,15 @@ def _summed(
         frame, index = frame_of(frames, name), index_of(model.spec, name)
         assert index is not None
         split = split_frame(frame, n_outputs)
-        shown = split.values.to_numpy(dtype=np.float64)
+        coefs = split.values.to_numpy(dtype=np.float64)
         for side, keys in enumerate(pairs):
             for row, key in enumerate(keys):
-                position = _found(frame, key_of(model, name, key), split)
+                position = _position(frame, key_of(model, name, key), split)
                 if position is None:
                     continue
                 has_none[side, row] = False
                 sign = -1.0 if side else 1.0
-                values[row] += sign * shown[position]
+                values[row] += sign * coefs[position]
                 if moves is not None and samples is not None:
                     moves[row] += sign * samples[model.spec.coefs(index)][position]
     for side, row in np.argwhere(has_none)[:1]:
@@ -363,15 +363,15 @@ def deviations_of_differences(model: WideModel, term: str, firsts: Sequence[int]
 
 def position_of(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
     """Row of a category, of a combination given as a tuple, or of the bin of a number."""
-    found = _found(frame, key, split)
-    if found is None:
-        shown = ", ".join(map(repr, frame.index[:5]))
+    position = _position(frame, key, split)
+    if position is None:
+        listed = ", ".join(map(repr, frame.index[:5]))
         more = ", ..." if len(frame) > 5 else ""
-        raise ValueError(f"Term {term!r} has no category {key!r}; it has {shown}{more}.")
-    return found
+        raise ValueError(f"Term {term!r} has no category {key!r}; it has {listed}{more}.")
+    return position
 
 
-def _found(frame: pd.DataFrame, key: Any, split: Split) -> int | None:
+def _position(frame: pd.DataFrame, key: Any, split: Split) -> int | None:
     low, high = split.low, split.high
     is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
     if low is not None and high is not None and is_number:
@@ -450,7 +450,7 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
             raise ValueError(f"coefs[{name!r}] is one number, and the term has {len(frame)} categories; name them.")
         items: Iterable[tuple[Any, Any]] = [(frame.index[0], value)]
     elif isinstance(value, pd.DataFrame):
-        value = by_class(value, replaced.columns.tolist(), f"coefs[{name!r}]", beside=True).iloc[:, :width]
+        value = by_class(value, replaced.columns.tolist(), f"coefs[{name!r}]", allow_extra=True).iloc[:, :width]
         items = zip(value.index, value.to_numpy(), strict=True)
     elif isinstance(value, (pd.Series, Mapping)):
         items = value.items()

@@ -145,8 +145,9 @@ def variances_of_blocks(model: WideModel) -> dict[str, tuple[float, tuple[str, .
             is_whole = spec.within(index) is None and not isinstance(spec.sources[block.source], Flag)
             fractions = weights / ((float(weights.sum()) if is_whole else total) or 1.0)
             level = levels.get(index, np.zeros_like(theta))
-            mean, rest = fractions @ level, max(1.0 - float(fractions.sum()), 0.0)  # rest: rows without a coefficient
-            variance = float(np.mean(fractions @ np.square(level - mean) + rest * np.square(mean)))
+            # absent: rows without a coefficient
+            mean, absent = fractions @ level, max(1.0 - float(fractions.sum()), 0.0)
+            variance = float(np.mean(fractions @ np.square(level - mean) + absent * np.square(mean)))
         if term.numeric is not None:
             columns = (*columns, *spec.numerics[term.numeric].columns)
             variance += (
@@ -198,7 +199,7 @@ def _whole(spec: ModelSpec, term: Term) -> str:
     """The name of a term, or of that which it is a part of: a count effect of the term whose categories it counts."""
     counts, name = source_of(spec, term.factors[0].block) if term.factors else None, term_name(spec, term)
     if isinstance(counts, CountEffect):
-        counted = (one.name for one in spec.blocks if (one.source, one.columns) == (counts.of, counts.columns))
+        counted = (block.name for block in spec.blocks if (block.source, block.columns) == (counts.of, counts.columns))
         name = next(counted, name)
     return interactions_of_levels(spec).get(name, name)
 
@@ -269,10 +270,10 @@ _MAX_TICKS = 10
 
 def _of_factors(model: WideModel) -> str:
     """How the factors of products are shown, with their names where only some are shown relative to their mean."""
-    shown = [product.name.removeprefix("scale of ") for product in products_of(model)]
+    names = [product.name.removeprefix("scale of ") for product in products_of(model)]
     n_products = sum(len(term.factors) > 1 for term in model.spec.fitted_terms)
-    which = "a product" if len(shown) == n_products else ", ".join(shown)
-    return f"; factors of {which} over their mean, times one scale" if shown else ""
+    which = "a product" if len(names) == n_products else ", ".join(names)
+    return f"; factors of {which} over their mean, times one scale" if names else ""
 
 
 def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
@@ -325,10 +326,10 @@ def _fractions_line(variances: Mapping[str, float]) -> str:
     """The largest fractions of the terms in the variance of the linear predictor, as if they were uncorrelated."""
     total = sum(variances.values()) or 1.0
     ordered = sorted(variances, key=lambda name: -variances[name])
-    shown = [
+    texts = [
         f"{cut(name, LONGEST)} {variances[name] / total:.1%}" for name in ordered if variances[name] >= 0.001 * total
     ]
-    return f"share of the linear predictor's variance: {', '.join(shown[:_MAX_TICKS]) or 'none'}"
+    return f"share of the linear predictor's variance: {', '.join(texts[:_MAX_TICKS]) or 'none'}"
 
 
 def switched_off(model: WideModel) -> list[str]:

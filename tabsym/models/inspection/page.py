@@ -161,7 +161,7 @@ def terms_table(model: Any) -> str:
             variance = inner.entry_variance(at)
             sd = "fixed" if inner.spec.blocks[at].fixed else f"{np.sqrt(variance):.3g}"
             known = [sd if np.isfinite(variance) else "unpenalized", f"{inner.uncertainty.edf[at]:,.1f}"]
-        shown = ["-", ""] if fraction is None else [f"{fraction:.1%}", Raw(bar(fraction / largest, 6.0))]
+        fraction_cells = ["-", ""] if fraction is None else [f"{fraction:.1%}", Raw(bar(fraction / largest, 6.0))]
         low, high = float(np.nanmin(values.to_numpy())), float(np.nanmax(values.to_numpy()))
         bins = _bins_of(model, name)
         if bins is not None and len(bins.bounds) > 1:
@@ -169,7 +169,7 @@ def terms_table(model: Any) -> str:
         else:
             categories = values if bins is None else values.set_axis(texts_of(bins, model._date_columns()))
             named = category_range(categories.iloc[:, 0]) if values.shape[1] == 1 and len(frame) > 1 else ""
-        rows.append([name, *shown, f"{len(frame):,}", *known, f"{low:.3g}", f"{high:.3g}", named])
+        rows.append([name, *fraction_cells, f"{len(frame):,}", *known, f"{low:.3g}", f"{high:.3g}", named])
     headings = ["term", "fraction", "", "coefficients", "sd", "edf", "lowest", "highest", "from high to low"]
     dropped = switched_off(inner)
     more = paragraph(f"Dropped, as their variance is estimated as 0: {', '.join(dropped)}.", muted=True)
@@ -267,13 +267,13 @@ def _coefficients(model: Any, name: str) -> str:
         order = np.argsort(-split.rows.to_numpy(), kind="stable")
         frame = frame.iloc[order]
         split = _split(model.model_, frame, name)
-    shown = frame.drop(columns=[bound for bound in ("low", "high") if bound in frame and split.low is not None])
+    cells = frame.drop(columns=[bound for bound in ("low", "high") if bound in frame and split.low is not None])
     rows = [
-        [category_text(key), *(_number(value, column == "rows") for column, value in zip(shown.columns, values))]
-        for key, values in zip(shown.index[:MAX_COEFFICIENTS], shown.to_numpy()[:MAX_COEFFICIENTS], strict=True)
+        [category_text(key), *(_number(value, column == "rows") for column, value in zip(cells.columns, values))]
+        for key, values in zip(cells.index[:MAX_COEFFICIENTS], cells.to_numpy()[:MAX_COEFFICIENTS], strict=True)
     ]
     more = paragraph(f"{MAX_COEFFICIENTS} of {len(frame):,}.", muted=True) if len(frame) > MAX_COEFFICIENTS else ""
-    return table(["category" if bins is None else "bin", *map(str, shown.columns)], rows) + more
+    return table(["category" if bins is None else "bin", *map(str, cells.columns)], rows) + more
 
 
 def _split(model: WideModel, frame: pd.DataFrame, name: str) -> Split:
@@ -442,8 +442,8 @@ def _unseen(model: Any, rows: RowsOfReport) -> list[str]:
         n = int(np.count_nonzero(row_codes < 0))
         if n:
             fraction = f"({n / len(row_codes):.1%})"
-            told = f"{plural(n, 'row')} {fraction} {'has' if n == 1 else 'have'}"
-            sentences.append(f"{told} a category of {read.columns[0]!r} that fit has not seen.")
+            rows_text = f"{plural(n, 'row')} {fraction} {'has' if n == 1 else 'have'}"
+            sentences.append(f"{rows_text} a category of {read.columns[0]!r} that fit has not seen.")
     return list(dict.fromkeys(sentences))
 
 
@@ -516,7 +516,7 @@ def draw_term(
     ratios = scale == "response" and shows_ratios(model)
     dropped = _dropped_wholly(model)
     note = "dropped: its variance is estimated as 0" if term in dropped else ""
-    look = Look(term, unit_of(model, ratios, base), ratios, level if table["sd"].notna().any() else None, note)
+    labels = Look(term, unit_of(model, ratios, base), ratios, level if table["sd"].notna().any() else None, note)
     tables = {str(name): rows.reset_index(drop=True) for name, rows in table.groupby("class", sort=False)}
     if output is not None and str(output) not in tables:
         raise ValueError(f"Term {term!r} has no class {output!r}; it has {', '.join(map(repr, tables))}.")
@@ -524,17 +524,19 @@ def draw_term(
     source = source_of(model.spec, index)
     chosen = {str(output): tables[str(output)]} if output is not None else tables
     first = next(iter(chosen.values()))
-    single = replace(look, name=f"{term}: {next(iter(chosen))}") if len(tables) > 1 else look
-    drawn = dict(list(chosen.items())[:_MAX_LINES])
+    single = replace(labels, name=f"{term}: {next(iter(chosen))}") if len(tables) > 1 else labels
+    plotted = dict(list(chosen.items())[:_MAX_LINES])
     if isinstance(source, Bins) and 1 < len(first) <= _MAX_POINTS:
-        drawn = {name: table.assign(category=texts_of(source, dates)) for name, table in drawn.items()}
-        return draw_ordered(drawn, look if len(drawn) > 1 else single, source.column, ax=ax)
+        plotted = {name: table.assign(category=texts_of(source, dates)) for name, table in plotted.items()}
+        return draw_ordered(plotted, labels if len(plotted) > 1 else single, source.column, ax=ax)
     if isinstance(source, Bins) and len(first) > 1:
         return draw_curve(
-            drawn, look if len(drawn) > 1 else single, source.column, is_date=source.column in dates, ax=ax
+            plotted, labels if len(plotted) > 1 else single, source.column, is_date=source.column in dates, ax=ax
         )
     if isinstance(source, CountEffect) and len(first) > 1:
-        return draw_ordered(drawn, look if len(drawn) > 1 else single, "other training rows of the category", ax=ax)
+        return draw_ordered(
+            plotted, labels if len(plotted) > 1 else single, "other training rows of the category", ax=ax
+        )
     columns = () if index is None else model.spec.blocks[index].columns
     if isinstance(source, Crossing) and len(columns) == 2 and len(first) > 1:
         parts = _parts(model, term)
@@ -666,12 +668,12 @@ def draw_model(
     terms = important_terms(model, frames)
     if not terms:
         raise ValueError("The model has no term other than the intercept to plot; all were dropped or none was there.")
-    shown = terms[:top]
-    columns = min(2, len(shown))
-    lines = -(-len(shown) // columns)
+    plotted = terms[:top]
+    columns = min(2, len(plotted))
+    lines = -(-len(plotted) // columns)
     figure = window(6.2 * columns, 3.7 * lines + 0.4)
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
-    for panel, (name, fraction) in zip(panels, shown, strict=False):
+    for panel, (name, fraction) in zip(panels, plotted, strict=False):
         draw_term(
             model, frames, outputs, dates, name,
             scale=scale, base=None, level=0.95, top=_IN_PANEL, output=output, ax=panel,
@@ -682,11 +684,11 @@ def draw_model(
         capped = f"; {_IN_PANEL} of {n}" if len(panel.get_yticklabels()) == _IN_PANEL < n else ""
         title = cut(name, 40) + ("" if fraction is None else f" ({fraction:.1%} of the variance{capped})")
         panel.set_title(plain(title), loc="left", fontsize=10, color=INK)
-    for panel in panels[len(shown) :]:
+    for panel in panels[len(plotted) :]:
         panel.remove()
-    more = f", the {len(shown)} most important of {len(terms)} terms" if len(terms) > len(shown) else ""
+    more = f", the {len(plotted)} most important of {len(terms)} terms" if len(terms) > len(plotted) else ""
     figure.suptitle(plain(f"linear predictor by term{more}"), fontsize=11, color=INK)
-    return panels[: len(shown)]
+    return panels[: len(plotted)]
 
 
 def link_of(model: WideModel) -> tuple[str, Any, Any] | None:
@@ -717,10 +719,10 @@ def draw_explanation(
         raise ValueError("scale='response' is for one linear predictor, and each class has its own; use 'link'.")
     score = base + float(explained.sum())
     unit = "linear predictor" if link is None else link[0]
-    shown = score if link is None else float(link[2](score))
+    predicted = score if link is None else float(link[2](score))
     return draw_waterfall(
         explained, base, labels, top=top, ax=ax, unit=unit + of, link=None if link is None else link[1:],
-        title=f"{unit}{of}: {shown:.4g}, from the intercept (dotted) on",
+        title=f"{unit}{of}: {predicted:.4g}, from the intercept (dotted) on",
     )  # fmt: skip
 
 

@@ -105,17 +105,17 @@ def wald_of(model: WideModel, index: int) -> Wald:
     if is_sampled or uncertainty.variances[index] == 0.0:  # a sampled covariance has no inverse; a dropped term no test
         return UNKNOWN
     moved = {mean.block for mean in means_of(spec)} if spec.sizes[index] > 1 else set()
-    shown = model.theta[coefs]
+    estimates = model.theta[coefs]
     if np.isfinite(uncertainty.variances[index]):  # the prior is of the coefficients where numbers are at their means
-        shown, covariance = at_means_of_numbers(model, index)
+        estimates, covariance = at_means_of_numbers(model, index)
         if covariance is None:
             return UNKNOWN
-    theta, known = shown[:, 0], np.isfinite(covariance.own[:, 0])
+    theta, known = estimates[:, 0], np.isfinite(covariance.diagonal[:, 0])
     working = uncertainty.dispersion if np.isnan(uncertainty.working) else uncertainty.working
     if not np.isfinite(working / uncertainty.dispersion):
         return UNKNOWN
     precision = working / (uncertainty.dispersion * uncertainty.variances[index])  # of the prior, 0 for no penalty
-    if covariance.own[known].any():
+    if covariance.diagonal[known].any():
         return _of_diagonal(theta[known], covariance, known, precision, index in moved)
     return _of_matrix(theta, covariance, known, _penalty(model, index, precision), index in moved)
 
@@ -155,7 +155,7 @@ def _of_diagonal(
     theta: Floats, covariance: TermCovariance, known: NDArray[np.bool_], precision: float, about_mean: bool
 ) -> Wald:
     """From a diagonal plus a matrix of low rank, of many coefficients that are independent a priori."""
-    diagonal, root = covariance.own[known, 0], covariance.factor[0][known]
+    diagonal, root = covariance.diagonal[known, 0], covariance.factor[0][known]
     inverse = 1.0 / diagonal
     mean = inverse / inverse.sum() if about_mean else np.zeros(len(diagonal))
 
@@ -267,12 +267,12 @@ def _largest_sum(sums: dict[str, float], what: str, n_rows: float) -> float:
 
 def _check_same_given(larger: Any, smaller: Any) -> None:
     """A `ValueError` where what is given, not estimated, differs: coefficients of `fixed`, and `monotonic_cst`."""
-    for estimator, other in ((larger, smaller), (smaller, larger)):
+    for estimator, other_fit in ((larger, smaller), (smaller, larger)):
         for block in (block for block in estimator.model_.spec.blocks if block.fixed):
-            in_both = block.name in other.coefs_
-            if in_both and estimator is smaller and not _is_fixed(other, block.name):
+            in_both = block.name in other_fit.coefs_
+            if in_both and estimator is smaller and not _is_fixed(other_fit, block.name):
                 continue  # what the larger fit estimates
-            if not in_both or not _is_fixed(other, block.name) or not _are_same(larger, smaller, block.name):
+            if not in_both or not _is_fixed(other_fit, block.name) or not _are_same(larger, smaller, block.name):
                 raise ValueError(
                     f"The two fits have different coefficients of {block.name!r} in fixed; fit both with the same."
                 )

@@ -55,7 +55,7 @@ class TermCovariance:
 
     Attributes
     ----------
-    own : (q, K)
+    diagonal : (q, K)
         The diagonal; infinite where neither data nor prior are informative.
     factor : (K, q, r)
         The other summand is this times its transpose.
@@ -70,7 +70,7 @@ class TermCovariance:
         categories that is confounded leaves the others theirs. None for all that are in it.
     """
 
-    own: Floats
+    diagonal: Floats
     factor: Floats
     shares: Floats = field(default_factory=lambda: np.empty(0))
     unknown: Floats | None = None
@@ -78,33 +78,33 @@ class TermCovariance:
 
     def variances(self) -> Floats:
         """Variances of the coefficients (q, K)."""
-        variances = self.own + np.einsum("kqr,kqr->qk", self.factor, self.factor)
+        variances = self.diagonal + np.einsum("kqr,kqr->qk", self.factor, self.factor)
         if self.unidentified is not None:
             variances[self.unidentified] = np.inf
         elif self.unknown is not None:
             variances[self.unknown.any(axis=2).T] = np.inf
         if not len(self.shares):
             return np.asarray(variances)
-        known = np.where(np.isfinite(self.own), self.own, 0.0)
+        known = np.where(np.isfinite(self.diagonal), self.diagonal, 0.0)
         return np.asarray(variances - 2.0 * self.shares[:, None] * known + np.square(self.shares) @ known)
 
     def of_difference(self, a: int, b: int) -> Floats:
         """Variance of the difference of two coefficients (K,)."""
         if a == b:
-            return np.zeros(self.own.shape[1])
+            return np.zeros(self.diagonal.shape[1])
         between = self.factor[:, a] - self.factor[:, b]
-        variance = np.asarray(self.own[a] + self.own[b] + np.square(between).sum(axis=1))
+        variance = np.asarray(self.diagonal[a] + self.diagonal[b] + np.square(between).sum(axis=1))
         if self.unknown is not None:
             ends = self.unknown[:, [a, b]]
             variance[np.abs(ends[:, 0] - ends[:, 1]).max(axis=1) > ORTHOGONAL * np.abs(ends).max(axis=(1, 2))] = np.inf
         return variance
 
-    def shown(self, size: float, mean: Floats | None) -> TermCovariance:
+    def rescaled(self, size: float, mean: Floats | None) -> TermCovariance:
         """Covariance of the coefficients times a number, less their mean with weights `mean` (q,) if given."""
         factor, shares = size * self.factor, self.shares
         if mean is not None:
-            factor, shares = factor - (mean @ factor)[:, None], mean if self.own.any() else shares
-        return TermCovariance(self.own * size**2, factor, shares, self.unknown, self.unidentified)
+            factor, shares = factor - (mean @ factor)[:, None], mean if self.diagonal.any() else shares
+        return TermCovariance(self.diagonal * size**2, factor, shares, self.unknown, self.unidentified)
 
 
 def without_rounding(unknown: Floats) -> Floats:
@@ -177,7 +177,7 @@ class Uncertainty:
             sd=root * self.sd,
             samples=None if self.samples is None else root * self.samples,
             covariances=tuple(
-                None if covariance is None else covariance.shown(root, None) for covariance in self.covariances
+                None if covariance is None else covariance.rescaled(root, None) for covariance in self.covariances
             ),
             joint=by * self.joint,
             total_sd=root * self.total_sd,
@@ -308,7 +308,7 @@ class CovariancesByTerm:
         for number, index in enumerate(self.small):
             at = slice(self._starts[number], self._starts[number + 1])
             covariance = covariance_of(matrix[at, at][None], uninformed[at], unknown[None, at], unidentified[at, None])
-            covariances[index] = covariance.shown(sizes[index], means.get(index))
+            covariances[index] = covariance.rescaled(sizes[index], means.get(index))
 
         def variance(by: dict[int, Floats]) -> float:
             c = np.zeros(len(matrix))
@@ -356,7 +356,7 @@ class CovariancesByTerm:
         matrix, uninformed, unknown = inverse(self._information.of([index]))
         follows = matrix @ shared
         factor = follows @ root_of_inverse(left - shared.T @ follows)
-        return covariance_of((matrix + factor @ factor.T)[None], uninformed, unknown[None]).shown(size, mean)
+        return covariance_of((matrix + factor @ factor.T)[None], uninformed, unknown[None]).rescaled(size, mean)
 
     def _shared(self, index: int, width: int) -> tuple[Floats, Floats]:
         """The diagonal (q,) of a term's information, and its cross-information with the first small ones (q, width)."""

@@ -139,7 +139,7 @@ class Trainer:
     def margins(self, rows: Rows, *, at_start: bool = False) -> Floats:
         """Linear predictors (n, K) of rows, in the scale of training, currently or at the start."""
         state = self._given[0] if at_start else self.state
-        coefs = np.ascontiguousarray(state[:, [self.options.columns.shown]])
+        coefs = np.ascontiguousarray(state[:, [self.options.columns.predicted]])
         out = np.empty((len(rows.codes), self.task.n_outputs))
         predict_margins(rows, self.task.program, self._neutral, coefs, out)
         return out
@@ -152,7 +152,7 @@ class Trainer:
     def newton_decrement(self) -> float:
         """The decrease of the mean loss, by its Hessian's diagonal, if each coefficient alone took its Newton step."""
         task, options, n_outputs = self.task, self.options, self.task.n_outputs
-        values = self.state[:, options.columns.shown].copy()
+        values = self.state[:, options.columns.predicted].copy()
         gradient, hessian, space = np.zeros(len(values)), np.zeros(len(values)), np.empty(n_outputs)
         work = Work.make(task.program, n_outputs, batches=False)
         rule = options.rule(task.loss, options.learning_rate)

@@ -251,7 +251,7 @@ class StateColumns:
     __hash__ = None  # type: ignore[assignment]
 
     @property
-    def shown(self) -> int:
+    def predicted(self) -> int:
         """The column used for predictions."""
         return max(self.mean, 0)
 
