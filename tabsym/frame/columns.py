@@ -464,7 +464,7 @@ def _resolve(table: Table, col: Any, option: str) -> str:
         if not 0 <= col < len(table.names):
             raise ValueError(f"{option} asks for column {col}, but the table has {plural(len(table.names), 'column')}.")
         return table.names[int(col)]
-    if (str(col) if is_position else col) not in table.names:
+    if (str(col) if is_position or not table.named else col) not in table.names:  # names of pandas may be no text
         shown = ", ".join(map(repr, table.names[:10])) + (", ..." if len(table.names) > 10 else "")
         raise ValueError(f"{option} names column {col!r}, which is not in the table; it has {shown}.")
     return str(col)
