@@ -145,7 +145,10 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
         raise TypeError(f"groups={groups!r} is text; pass the label of each row, such as X[{groups!r}].")
     if groups is None:
         return None
-    labels = column_or_1d(groups)
+    try:
+        labels = column_or_1d(groups)
+    except ValueError:
+        raise ValueError(f"groups={_shown(groups)} is no list of labels; pass one a row, such as X['shop'].") from None
     if len(labels) != n_rows:
         raise ValueError(
             f"The table has {plural(n_rows, 'row')} and groups {plural(len(labels), 'value')}; pass one group for "
@@ -291,7 +294,7 @@ def _pair(split: Any, fold: int) -> Split:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 

@@ -385,11 +385,20 @@ def match_features(estimator: Any, table: Table) -> Table:
 
 
 def select_features(estimator: Any, table: Table) -> Table:
-    """The columns of fit, in the order of fit, and no others; of a table without names, all."""
-    fitted = getattr(estimator, "feature_names_in_", None)
-    if fitted is None or not table.named or list(fitted) == table.names:
+    """The columns of fit, in the order of fit, and no others.
+
+    All, if the table has no names and fit's had some; after a fit without names (x0, x1, ... of arrays) by these, where
+    the table has them all.
+    """
+    fitted, known = getattr(estimator, "feature_names_in_", None), set(table.names)
+    if fitted is None:
+        fitted = getattr(estimator, "_names_made", None)
+        if fitted is None or not known.issuperset(fitted):
+            return table
+    elif not table.named:
         return table
-    known = set(table.names)
+    if list(fitted) == table.names:
+        return table
     return replace(table, columns=tuple(table[name] for name in fitted if name in known))
 
 

@@ -85,9 +85,9 @@ def offset_column_of(estimator: Any, table: Table, offset: Any) -> OffsetColumn 
             "and in predict."
         )
     value: Any = given[option]
-    is_position = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and not table.named
-    if is_position and 0 <= int(value) < len(table.names):
-        value = table.names[int(value)]
+    if not table.named:
+        value = name_of(value, table.names)
+        value = str(value) if str(value) in table.names else value  # names of pandas may be no text
     if value not in table.names:
         near = ", ".join(map(repr, nearest(value, table.names)))
         raise ValueError(f"{option}={value!r} is no column of the table; there is {near}.")

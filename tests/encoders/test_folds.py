@@ -95,6 +95,8 @@ def test_groups_that_are_missing_or_lost(encoder):
             fitted_with(encoder, cv).fit_transform(X, Y, groups=GROUPS)
     for groups, words in (
         (GROUPS[:9], "300 rows and groups 9 values; pass one group for each row"),
+        (3, r"groups=3 is no list of labels; pass one a row, such as X\['shop'\]"),
+        (np.c_[GROUPS, GROUPS], r"groups=array\(.*is no list of labels; pass one a row"),
         (np.r_[GROUPS[:2], np.nan, GROUPS[3:]], "The group of row 2 is missing; give every row one"),
     ):
         with pytest.raises(ValueError, match=words):
