@@ -344,11 +344,10 @@ def _summed(
                 values[row] += sign * shown[position]
                 if moves is not None and samples is not None:
                     moves[row] += sign * samples[model.spec.coefs(index)][position]
-        if left == [name]:
-            both = [row for row in range(len(values)) if found[0][row] is not None and found[1][row] is not None]
-            firsts, seconds = ([positions[row] for row in both] for positions in found)
-            if both:
-                alone[both] = deviations_of_differences(model, name, firsts, seconds)
+        both = [(row, a, b) for row, (a, b) in enumerate(zip(*found, strict=True)) if a is not None and b is not None]
+        if left == [name] and both:
+            rows, firsts, seconds = map(list, zip(*both, strict=True))
+            alone[rows] = deviations_of_differences(model, name, firsts, seconds)
     for side, row in np.argwhere(has_none)[:1]:
         frame = frame_of(frames, terms[0])
         position_of(frame, pairs[side][row], terms[0], split_frame(frame, n_outputs))  # raises
