@@ -256,7 +256,7 @@ def _run_config(
             f"folds={split['folds']} has no effect beside fold_column={plan.column!r}, which has {plan.folds} folds; "
             "leave one of them out."
         )
-    splits = plan.splits(prepared.y, prepared.task)
+    splits = plan.splits(prepared.y, prepared.task, prepared.classes)
     refuse_unscorable(prepared, plan, splits, ranked_by)
     return RunConfig(
         prepared, plan, splits, ranked_by, time_limit, None if tune is None else str(tune), seed, jobs, threads,
