@@ -460,12 +460,15 @@ Copies = NDArray[np.int64] | None
 DIGITS = 40
 """Of weights beside each other, in bits."""
 
+LEAST_WEIGHT = 1e-302
+"""Numbers of rows over smaller sums of weights are too large, and numbers below 2e-308 have fewer digits."""
+
 MOST_COPIES = 2.0**53
 """Larger whole numbers are no floats."""
 
 
 def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> Floats | None:
-    """Check sample weights: (n_rows,) finite, >= 0, not all 0, their sum finite; None stays None."""
+    """Check sample weights: (n_rows,) finite, >= 0, not all (close to) 0, their sum finite; None stays None."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, str):
@@ -487,6 +490,8 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
         raise ValueError(f"{name} is up to {weights.max():g}, too large to be added up; divide it by a number.")
     if not weights.any():
         raise ValueError(f"{name} is zero for every row; at least one row must count.")
+    if weights.max() < LEAST_WEIGHT:
+        raise ValueError(f"{name} is at most {weights.max():g}, too small to divide by; multiply it by a number.")
     return weights
 
 

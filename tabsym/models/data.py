@@ -193,16 +193,17 @@ class Training:
         if self.weight is not None:
             one = self.weight if self.unit_weight is None else of_one_copy(self.weight, self.copies) * self.unit_weight
             times = np.where(one > 0.0, times, 0.0)
-        return {
-            "sample weights": mean,
-            "squared sample weights": float(times @ np.square(one)),
-            "targets of rows": float(times @ self.y),
-            "targets": float(weight @ self.y),
-            "squared targets": float(weight @ np.square(self.y)),
-            "offsets": float(weight @ offset),
-            "squared offsets": float(weight @ np.square(offset)),
-            "offsets times targets": float(weight @ (offset * self.y)),
-        }
+        with np.errstate(over="ignore"):  # sums beyond numbers only make fits the same to what compares them
+            return {
+                "sample weights": mean,
+                "squared sample weights": float(times @ np.square(one)),
+                "targets of rows": float(times @ self.y),
+                "targets": float(weight @ self.y),
+                "squared targets": float(weight @ np.square(self.y)),
+                "offsets": float(weight @ offset),
+                "squared offsets": float(weight @ np.square(offset)),
+                "offsets times targets": float(weight @ (offset * self.y)),
+            }
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
         """A subset of the rows."""
