@@ -649,6 +649,7 @@ class InspectionMethods:
         >>> from tabsym import WideRegressor
         >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
         >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 20.0] * 50)
+        >>> import shap  # doctest: +SKIP
         >>> explanation = model.to_shap(X)  # doctest: +SKIP
         >>> shap.plots.waterfall(explanation[0])  # doctest: +SKIP
         """
