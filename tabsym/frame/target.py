@@ -463,6 +463,9 @@ DIGITS = 40
 LEAST_WEIGHT = 1e-302
 """Numbers of rows over smaller sums of weights are too large, and numbers below 2e-308 have fewer digits."""
 
+MOST_OF_SQUARES = 1e304
+"""Numbers are up to 1.8e308; the rest is room for differences and products with numbers of columns."""
+
 MOST_COPIES = 2.0**53
 """Larger whole numbers are no floats."""
 
@@ -493,6 +496,19 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
     if weights.max() < LEAST_WEIGHT:
         raise ValueError(f"{name} is at most {weights.max():g}, too small to divide by; multiply it by a number.")
     return weights
+
+
+def refuse_large_sums(y: Floats, weight: Floats | None, caller: str) -> None:
+    """A `ValueError` where squares of a target (n,) times weights (n,), which `caller` adds up, are no numbers."""
+    if weight is None:
+        return
+    with np.errstate(over="ignore"):
+        total = np.dot(weight, np.square(y))
+    if not total < MOST_OF_SQUARES:
+        raise ValueError(
+            f"{caller} adds up squares of the target times sample_weight, which are up to {weight.max():g} and make "
+            f"{total:g}; divide the weights or the target by a number."
+        )
 
 
 def _as_numbers(values: Any, needed: str) -> Floats:

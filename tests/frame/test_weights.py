@@ -312,6 +312,20 @@ def test_weights_as_large_and_as_small_as_numbers_are(name):
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("name", ["TIWSEncoder of numbers", "MODLEncoder of numbers"])
+def test_weights_of_squares_that_are_beyond_numbers(name):
+    """Encodings were NaN."""
+    X, _, amounts, weight = weighted_table(80)
+    encoder = OF_ANY_SIZE[name][0]
+    with pytest.raises(
+        ValueError, match=r"adds up squares of the target times sample_weight, which are up to .*e\+300"
+    ):
+        clone(encoder).fit(X, 1e10 * amounts, sample_weight=1e300 * weight)
+    with pytest.warns(UserWarning, match="add up to"):
+        assert np.isfinite(shown_by(clone(encoder).fit(X, 1e10 * amounts, sample_weight=1e-300 * weight), X)).all()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("name", OF_ANY_SIZE)
 def test_whole_weights_of_eight_bits_do_not_overflow(name):
     estimator, target, _ = OF_ANY_SIZE[name]
