@@ -53,7 +53,7 @@ def _dtype(values, kind):
 _FIRST = ("tests/package/test_golden.py", "tests/integrations/test_torch.py")
 """The first two workers begin with the file that compiles most of the kernels, and with one that needs none of them."""
 
-_SLOW_DOCTESTS = ("tabsym.compare.run.compare", "tabsym.compare.run.compare_tables")
+_SLOW_DOCTESTS = ("tabsym.compare.run.compare", "tabsym.compare.run.compare_tables", "tabsym.compare.comparison.load")
 
 
 def pytest_configure(config):

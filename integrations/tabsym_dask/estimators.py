@@ -179,7 +179,10 @@ class DaskWideClassifier(_OverDask, WideClassifier):
 
     Examples
     --------
+    >>> from dask.dataframe import read_parquet  # doctest: +SKIP
+    >>> from distributed import Client  # doctest: +SKIP
     >>> from tabsym_dask import DaskWideClassifier
+    >>> client, frame = Client(), read_parquet("rows")  # doctest: +SKIP
     >>> model = DaskWideClassifier(client).fit(frame, "y")  # doctest: +SKIP
     >>> model.predict_proba(frame).compute()  # doctest: +SKIP
     >>> local = model.to_local()  # doctest: +SKIP

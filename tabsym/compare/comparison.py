@@ -251,12 +251,14 @@ def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters
 
     Examples
     --------
+    >>> from tempfile import mkdtemp
     >>> from tabsym.compare import compare, load
     >>> from tabsym.datasets import make_retail
-    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
-    ...     result = compare(make_retail(500), "sales", contenders=["wide"], out=f"{folder}/out")
-    ...     result.best.save(f"{folder}/best.skops")
-    ...     load(f"{folder}/best.skops").predict(make_retail(3))
+    >>> folder = mkdtemp()
+    >>> result = compare(make_retail(200), "sales", contenders=["wide"], folds=2, out=f"{folder}/out", quiet=True)
+    >>> path = result.best.save(f"{folder}/best.skops")
+    >>> load(path).predict(make_retail(3)).shape
+    (3,)
     """
     winner: Winner = load_model(path, trusted=trusted, allow_boosters=allow_boosters, root="Winner")
     return winner

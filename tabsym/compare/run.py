@@ -186,10 +186,10 @@ def compare(
 
     Examples
     --------
+    >>> from tempfile import mkdtemp
     >>> from tabsym import compare, datasets
     >>> sales = datasets.make_retail(2000)
-    >>> result = compare(sales, "sales", contenders=["constant", "wide"], folds=2,
-    ...                  out=getfixture("tmp_path") / "out", quiet=True)
+    >>> result = compare(sales, "sales", contenders=["constant", "wide"], folds=2, out=f"{mkdtemp()}/out", quiet=True)
     >>> result.ranking["name"].tolist()
     ['wide', 'constant']
     >>> result.best.predict(sales.head(3)).shape
@@ -256,7 +256,7 @@ def _run_config(
             f"folds={split['folds']} has no effect with fold_column={plan.column!r}, which has {plan.folds} folds; "
             "leave one of them out."
         )
-    splits = plan.splits(prepared.y, prepared.task)
+    splits = plan.splits(prepared.y, prepared.task, prepared.classes)
     refuse_unscorable(prepared, plan, splits, ranked_by)
     return RunConfig(
         prepared, plan, splits, ranked_by, time_limit, None if tune is None else str(tune), seed, jobs, threads,
@@ -495,12 +495,13 @@ def compare_tables(
 
     Examples
     --------
+    >>> from tempfile import mkdtemp
     >>> from tabsym import datasets
     >>> from tabsym.compare import compare_tables
     >>> sales = datasets.make_retail(900)
     >>> tables = {"first": (sales.head(300), "sales"), "second": (sales.tail(300), "sales")}
-    >>> result = compare_tables(tables, contenders=["wide", "onehot-linear"], folds=2,
-    ...                         out=getfixture("tmp_path") / "all", quiet=True)
+    >>> folder = f"{mkdtemp()}/all"
+    >>> result = compare_tables(tables, contenders=["wide", "onehot-linear"], folds=2, out=folder, quiet=True)
     >>> result.ranks.shape
     (3, 3)
     """

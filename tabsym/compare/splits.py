@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,8 +47,8 @@ class SplitPlan:
         """Groups or categories (n,) that are held out whole, if any are."""
         return self.keys if self.how in ("groups", "unseen") else None
 
-    def splits(self, y: NDArray[np.generic], task: str) -> list[Split]:
-        """(Train rows, test rows) of every fold of every repeat.
+    def splits(self, y: NDArray[np.generic], task: str, classes: Sequence[Any] | None = None) -> list[Split]:
+        """(Train rows, test rows) of every fold of every repeat; `classes`: those that `y` has the codes of.
 
         Raises
         ------
@@ -61,11 +62,22 @@ class SplitPlan:
         if self.repeats > 1 and self.how in ("time", "column"):
             raise ValueError(f"repeats={self.repeats} is not possible: splits by {self.how} are always the same.")
         splits = [split for repeat in range(self.repeats) for split in self._once(y, task, self.seed + repeat)]
-        remedy = {"unseen": "another --unseen column", "groups": "another --groups column"}.get(self.how, "more rows")
         for train, test in splits if task in CLASSES else ():
             if len(np.unique(y[train])) < 2 or (len(np.unique(y)) == 2 and len(np.unique(y[test])) < 2):
-                raise ValueError(f"A fold contains one class only; use fewer folds or {remedy}.")
+                raise ValueError(f"A fold contains one class only{self._remedy(y, classes)}.")
         return splits
+
+    def _remedy(self, y: NDArray[np.generic], classes: Sequence[Any] | None) -> str:
+        """What helps where a fold has one class only, after the number of rows of a class with fewer than folds."""
+        other = {"unseen": "another --unseen column", "groups": "another --groups column"}.get(self.how, "more rows")
+        codes, sizes = np.unique(y, return_counts=True)
+        rarest = int(np.argmin(sizes))
+        if self.how != "random" or sizes[rarest] >= self.folds:
+            return f"; use fewer folds or {other}"
+        label = codes[rarest] if classes is None else classes[int(codes[rarest])]
+        least = int(sizes[rarest])
+        remedy = f"use at most {least} folds, or {other}" if least > 1 else "give more rows of it"
+        return f", as class {str(label)!r} has {plural(least, 'row')} and there are {self.folds} folds; {remedy}"
 
     def inside(self, rows: Indices, y: NDArray[np.generic], task: str) -> Split:
         """A split of some rows in the same manner, to choose settings by: the last in time, else a quarter at random.

@@ -31,6 +31,7 @@ from tabsym.categories import encode_columns
 from tabsym.encoders.base import ColumnEncoder, TableTransformer, asked_container
 from tabsym.encoders.dates import DateParts
 from tabsym.encoders.folds import (
+    CV,
     OutOfFoldEncoder,
     Split,
     never_held_out,
@@ -68,6 +69,7 @@ from tabsym.frame.frames import (
     wants_pandas,
     with_untouched,
 )
+from tabsym.messages import check_declared_options
 
 
 class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
@@ -138,6 +140,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     """
 
     _texts_in: Sequence[str] = ()  # columns of text in fit
+
+    _allowed_options = {"cv": (*CV, None)}
 
     def __init__(self, encoder, cv=5, *, random_state=0):
         self.encoder = encoder
@@ -210,6 +214,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             Where rows are held out in no fold: they have the prior; and, with a splitter, where folds hold out
             categories that their training rows lack.
         """
+        check_declared_options(self)
         refuse_lost_groups(self.cv, groups)
         by_all_rows = self.cv is None or _shows_no_target(self.encoder)
         if not by_all_rows and (part := _numbering_part(self.encoder)) is not None:
@@ -297,6 +302,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Table, Any, NDArray[Any], NDArray[np.float64] | None]:
         """Check everything, fit `encoder_`; the table, what the encoder gets of it, the target and the weights."""
+        check_declared_options(self)
         encoder, caller = self.encoder, type(self).__name__
         if isinstance(encoder, type) or not (hasattr(encoder, "fit") and hasattr(encoder, "transform")):
             raise TypeError(

@@ -22,12 +22,33 @@ from sklearn.utils.multiclass import type_of_target
 
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.frame import Table, check_same_rows, check_weights, split_columns
-from tabsym.messages import plural, warn_user
+from tabsym.messages import Instance, Number, check_option, plural, warn_user
 
 Floats = NDArray[np.float64]
 
 
 Split = tuple[NDArray[Any], NDArray[Any]]
+
+
+class _Splitter(Instance):
+    def allows(self, value: Any) -> bool:
+        """Whether a value is an object with `split`: text has such a method too, and a class needs to be called."""
+        return not isinstance(value, (str, bytes, type)) and callable(getattr(value, "split", None))
+
+
+class _Splits(Instance):
+    def allows(self, value: Any) -> bool:
+        """Whether a value has elements, as far as that is known without using up an iterator."""
+        is_number = isinstance(value, np.ndarray) and value.ndim == 0
+        return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)) and not is_number
+
+
+CV = (
+    Number(at_least=2, whole=True, of="folds"),
+    _Splitter(object, "a splitter such as GroupKFold(5)"),
+    _Splits(Iterable, "a list of pairs (training rows, held-out rows)"),
+)
+"""Allowed values of `cv`; encoders have None besides."""
 
 
 def split_rows(
@@ -51,10 +72,16 @@ def split_rows(
     groups : array-like of shape (n,), optional
         For splitters such as GroupKFold.
     """
+    check_option("cv", cv, CV)
     refuse_lost_groups(cv, groups)
+    group = check_groups(groups, len(y))
     numbered = isinstance(cv, Integral)
-    splitter = check_cv(int(cv) if numbered else cv, y, classifier=classes)
+    _refuse_other_rows(cv, len(y))
+    if not numbered and not hasattr(cv, "split"):
+        return check_rows_once(list(cv), len(y))
+    splitter = cv
     if numbered:
+        splitter = check_cv(int(cv), y, classifier=classes)
         splitter.shuffle, splitter.random_state = True, random_state
     routing = getattr(splitter, "get_metadata_routing", None)  # by which scikit-learn's say whether they need groups
     if groups is None and routing is not None and routing().split.requests.get("groups") is True:
@@ -64,10 +91,10 @@ def split_rows(
             "them routed by set_fit_request(groups=True)."
         )
     try:
-        splits = list(splitter.split(X, y, check_groups(groups, len(y))))
+        splits = list(splitter.split(X, y, group))
     except ValueError as error:
         if not numbered:
-            raise
+            raise ValueError(f"cv={cv!r} does not split {plural(len(y), 'row')}: {error}") from error
         raise ValueError(f"{error} Each row is encoded by the other folds; set cv={cv} to fewer of them.") from None
     return check_rows_once(splits, len(y))
 
@@ -118,7 +145,10 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
         raise TypeError(f"groups={groups!r} is text; pass the label of each row, such as X[{groups!r}].")
     if groups is None:
         return None
-    labels = column_or_1d(groups)
+    try:
+        labels = column_or_1d(groups)
+    except ValueError:
+        raise ValueError(f"groups={_shown(groups)} is no list of labels; pass one a row, such as X['shop'].") from None
     if len(labels) != n_rows:
         raise ValueError(
             f"The table has {plural(n_rows, 'row')} and groups {plural(len(labels), 'value')}; pass one group for "
@@ -195,6 +225,7 @@ def cv_of_rows(cv: Any, rows: NDArray[np.integer], n_rows: int) -> Any:
     A list of splits, and PredefinedSplit, name rows of the table as it was given: those that are left out are taken out
     of them, and the others numbered anew. A number and other splitters split what is left.
     """
+    _refuse_other_rows(cv, n_rows)
     listed = cv.split() if isinstance(cv, PredefinedSplit) else cv
     if len(rows) == n_rows or hasattr(listed, "split") or not isinstance(listed, Iterable):
         return cv
@@ -209,10 +240,15 @@ def check_rows_once(splits: Sequence[Split], n_rows: int) -> list[Split]:
 
     Folds that hold nothing out are left out.
     """
+    if not len(splits):
+        raise ValueError(
+            "cv makes no fold: it is empty, or an iterator that was used up before; give a splitter, or the splits as "
+            "a list."
+        )
     times = np.zeros(n_rows, dtype=np.int64)
     out = []
     for fold, split in enumerate(splits):
-        train, test = (_row_numbers(rows, n_rows, fold) for rows in split)
+        train, test = (_row_numbers(rows, n_rows, fold) for rows in _pair(split, fold))
         seen = np.zeros(n_rows, dtype=bool)  # np.intersect1d takes longer than a model of the fold
         seen[train] = True
         if seen[test].any():
@@ -234,9 +270,47 @@ def check_rows_once(splits: Sequence[Split], n_rows: int) -> list[Split]:
     )
 
 
-def _row_numbers(rows: Any, n_rows: int, fold: int) -> NDArray[np.int64]:
-    numbers = np.asarray(rows)
-    numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers.astype(np.int64)
+def _refuse_other_rows(cv: Any, n_rows: int) -> None:
+    """A `ValueError` for a PredefinedSplit of another number of rows: it would leave the others out of all folds."""
+    if isinstance(cv, PredefinedSplit) and len(cv.test_fold) != n_rows:
+        raise ValueError(
+            f"cv is a PredefinedSplit of {plural(len(cv.test_fold), 'row')} and the table has {n_rows:,}; give it the "
+            "fold of each row, -1 for rows that no fold holds out."
+        )
+
+
+def _pair(split: Any, fold: int) -> Split:
+    """The training and the held-out rows of a fold, as arrays of one dimension."""
+    try:
+        train, test = (np.asarray(rows) for rows in split)
+    except (TypeError, ValueError):  # no pair, or rows of several lengths
+        train = test = np.empty(())
+    if train.ndim != 1 or test.ndim != 1:
+        raise ValueError(
+            f"Fold {fold} of cv is {_shown(split)}, which is no pair (training rows, held-out rows); give both as row "
+            "numbers or as masks."
+        )
+    return train, test
+
+
+def _shown(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _row_numbers(numbers: NDArray[Any], n_rows: int, fold: int) -> NDArray[np.int64]:
+    if numbers.dtype == bool:
+        if len(numbers) != n_rows:
+            raise ValueError(
+                f"Fold {fold} of cv has a mask of {plural(len(numbers), 'row')} and the table has {n_rows:,}; make "
+                "the splits for the table given to fit."
+            )
+        numbers = np.flatnonzero(numbers)
+    if len(numbers) and numbers.dtype.kind not in "iu":
+        raise ValueError(
+            f"Fold {fold} of cv holds {numbers[:1].tolist()[0]!r}, which is no row number; give positions from 0 on."
+        )
+    numbers = numbers.astype(np.int64)
     if len(numbers) and (numbers.min() < 0 or numbers.max() >= n_rows):
         raise ValueError(
             f"Fold {fold} of cv names a row outside 0 to {n_rows - 1}; make the splits for the table given to fit."
@@ -255,6 +329,8 @@ FoldFitter = tuple[NDArray[Any], bool, Callable[[NDArray[Any], NDArray[Any]], An
 
 class OutOfFoldEncoder(ColumnEncoder):
     """Base of the encoders with the options `cv` and `random_state`; not public."""
+
+    _allowed_options: Mapping[str, tuple[Any, ...]] = {**ColumnEncoder._allowed_options, "cv": (*CV, None)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

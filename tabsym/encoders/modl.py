@@ -144,9 +144,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         "value": missing is a category of its own, or lies below all numbers.
     handle_unknown : {"value", "missing", "similar", "return_nan", "error"}, default "value"
         How categories that are not in the training data are encoded. "value": as the default group, that of the
-        least frequent category, as Khiops does; "missing": as the group of missing values (the default group where
-        training had none); "similar": as the group of the known categories that occur in rows like theirs, all rows
-        of the call considered (see `TIWSEncoder`; not with `partial_fit`).
+        least frequent category (of several the first in the order of text), as Khiops does; "missing": as the group of
+        missing values (the default group where training had none); "similar": as the group of the known categories that
+        occur in rows like theirs, all rows of the call considered (see `TIWSEncoder`; not with `partial_fit`).
     handle_infinite : {"error", "extreme"}, default "error"
         "extreme": infinite numbers lie above, or below, all others, as ranks have it; they count as the largest finite
         numbers (1.8e308). Not with ``handle_unknown="similar"``.

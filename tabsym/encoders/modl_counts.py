@@ -34,6 +34,7 @@ from tabsym.frame import (
     holds_classes,
     name_of_target,
 )
+from tabsym.frame.target import refuse_large_sums
 from tabsym.jit import in_threads
 from tabsym.modl import Groups, Intervals, Settings, fit_column
 from tabsym.tiws.counts import counted_rows
@@ -119,6 +120,8 @@ class Counting:
             values, self.target_type, self.caller, name, few_are_classes=self.few_are_classes, rows=weight
         )
         target = code_target(y, len(table), classes=classes, caller=self.caller)
+        if not classes:
+            refuse_large_sums(target.values[target.codes], weight, self.caller)
         columns = self._chosen(table)
         target, rows = _with_weight(target, weight)
         if classes and len(target.values) < 2:

@@ -50,7 +50,7 @@ from tabsym.frame import (
     split_columns,
 )
 from tabsym.frame.frames import gather
-from tabsym.frame.target import warn_of_light_weights
+from tabsym.frame.target import refuse_large_sums, warn_of_light_weights
 from tabsym.messages import Number, check_option
 from tabsym.tiws.column import CONTEXTS, Observed, UnseenRows
 from tabsym.tiws.counts import CategoryWords, ContextCounting, TableCounts, count_lazily
@@ -251,6 +251,8 @@ class TIWSEncoder(OutOfFoldEncoder):
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, whole: bool) -> TIWSEncoder:
         table, weight = self._read(X, y, sample_weight)
         target = components(y, len(table), self.target_type, type(self).__name__, classes, weight)
+        if target.classes is None:
+            refuse_large_sums(target.y[:, 0], weight, type(self).__name__)
         encoded = [column.name for column in categorical_columns(table, self.cols, booleans=False, whole=whole)]
         self._refuse_missing(table, encoded)
         counts = self._counting.first_piece(table, encoded, (target.y, target.classes is not None), weight, whole=whole)

@@ -389,11 +389,20 @@ def match_features(estimator: Any, table: Table) -> Table:
 
 
 def select_features(estimator: Any, table: Table) -> Table:
-    """The columns of fit, in the order of fit, and no others; of a table without names, all."""
-    fitted = getattr(estimator, "feature_names_in_", None)
-    if fitted is None or not table.named or list(fitted) == table.names:
+    """The columns of fit, in the order of fit, and no others.
+
+    All, if the table has no names and fit's had some; after a fit without names (x0, x1, ... of arrays) by these, where
+    the table has them all.
+    """
+    fitted, known = getattr(estimator, "feature_names_in_", None), set(table.names)
+    if fitted is None:
+        fitted = getattr(estimator, "_names_made", None)
+        if fitted is None or not known.issuperset(fitted):
+            return table
+    elif not table.named:
         return table
-    known = set(table.names)
+    if list(fitted) == table.names:
+        return table
     return replace(table, columns=tuple(table[name] for name in fitted if name in known))
 
 
@@ -468,7 +477,7 @@ def _resolve(table: Table, col: Any, option: str) -> str:
         if not 0 <= col < len(table.names):
             raise ValueError(f"{option} asks for column {col}, but the table has {plural(len(table.names), 'column')}.")
         return table.names[int(col)]
-    if (str(col) if is_position else col) not in table.names:
+    if (str(col) if is_position or not table.named else col) not in table.names:  # names of pandas may be no text
         listed = ", ".join(map(repr, table.names[:10])) + (", ..." if len(table.names) > 10 else "")
         raise ValueError(f"{option} names column {col!r}, which is not in the table; it has {listed}.")
     return str(col)

@@ -460,12 +460,18 @@ Copies = NDArray[np.int64] | None
 DIGITS = 40
 """Of weights relative to each other, in bits."""
 
+LEAST_WEIGHT = 1e-302
+"""Numbers of rows over smaller sums of weights are too large, and numbers below 2e-308 have fewer digits."""
+
+MOST_OF_SQUARES = 1e304
+"""Numbers are up to 1.8e308; the rest is room for differences and products with numbers of columns."""
+
 MOST_COPIES = 2.0**53
 """Larger whole numbers are no floats."""
 
 
 def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> Floats | None:
-    """Check sample weights: (n_rows,) finite, >= 0, not all 0, their sum finite; None stays None."""
+    """Check sample weights: (n_rows,) finite, >= 0, not all (close to) 0, their sum finite; None stays None."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, str):
@@ -487,7 +493,22 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
         raise ValueError(f"{name} is up to {weights.max():g}, too large to be added up; divide it by a number.")
     if not weights.any():
         raise ValueError(f"{name} is zero for every row; at least one row must count.")
+    if weights.max() < LEAST_WEIGHT:
+        raise ValueError(f"{name} is at most {weights.max():g}, too small to divide by; multiply it by a number.")
     return weights
+
+
+def refuse_large_sums(y: Floats, weight: Floats | None, caller: str) -> None:
+    """A `ValueError` where squares of a target (n,) times weights (n,), which `caller` adds up, are no numbers."""
+    if weight is None:
+        return
+    with np.errstate(over="ignore"):
+        total = np.dot(weight, np.square(y))
+    if not total < MOST_OF_SQUARES:
+        raise ValueError(
+            f"{caller} adds up squares of the target times sample_weight, which are up to {weight.max():g} and make "
+            f"{total:g}; divide the weights or the target by a number."
+        )
 
 
 def _as_numbers(values: Any, needed: str) -> Floats:

@@ -107,7 +107,10 @@ class JitterTree(TableEstimator):
             raise TypeError(f"encoder={self.encoder!r} is not possible; use a TIWSEncoder or None, the default one.")
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, caller=type(self).__name__)
-        return table, check_weights(sample_weight, len(table))
+        weight = check_weights(sample_weight, len(table))
+        if weight is not None and not 1e-100 < weight.max() < 1e100:  # squares of sums would be 0, or no numbers
+            weight = relative_weights(weight)
+        return table, weight
 
     def _fit(self, table: Table, y: Floats, weight: Floats | None, n_classes: int) -> None:
         """Grow on rows of weight above 0; fitted attributes are set last, all together."""

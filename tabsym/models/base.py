@@ -385,7 +385,8 @@ class WideBase(InspectionMethods, TableEstimator):
             X = np.empty((0, self.n_features_in_)) if names is None else FromRows(columns=list(names))
         table = read_table(X, caller=type(self).__name__, allow_empty=True)
         column = getattr(self, "_offset_column", None)
-        if column is not None and table.named and column.name not in table.names:
+        by_name = table.named and hasattr(self, "feature_names_in_")  # otherwise by position, as the features
+        if column is not None and by_name and column.name not in table.names:
             column.split(table)  # raises the ValueError
         if self._is_of_formula or isinstance(X, FromRows):  # in any order, and with additional columns
             table = select_features(self, table)

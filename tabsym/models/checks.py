@@ -67,9 +67,12 @@ def columns_of(chosen: Any, names: Sequence[str]) -> Any:
 
 
 def name_of(column: Any, names: Sequence[str]) -> Any:
-    """Name of a column that is given by its position."""
-    is_position = isinstance(column, Integral) and not isinstance(column, bool) and column not in names
-    return names[int(column)] if is_position and 0 <= int(column) < len(names) else column
+    """Name of a column that is given by its position; of one that pandas has a number for, by that."""
+    if not isinstance(column, Integral) or isinstance(column, bool):
+        return column
+    if str(column) in names:
+        return str(column)
+    return names[int(column)] if 0 <= int(column) < len(names) else column
 
 
 def nearest(name: Any, names: Sequence[str]) -> Sequence[str]:

@@ -85,9 +85,9 @@ def offset_column_of(estimator: Any, table: Table, offset: Any) -> OffsetColumn 
             "and in predict."
         )
     value: Any = given[option]
-    is_position = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and not table.named
-    if is_position and 0 <= int(value) < len(table.names):
-        value = table.names[int(value)]
+    if not table.named:
+        value = name_of(value, table.names)
+        value = str(value) if str(value) in table.names else value  # names of pandas may be no text
     if value not in table.names:
         nearest_names = ", ".join(map(repr, nearest(value, table.names)))
         raise ValueError(f"{option}={value!r} is no column of the table; there is {nearest_names}.")
@@ -198,16 +198,17 @@ class Training:
                 self.weight if self.unit_weight is None else of_one_copy(self.weight, self.copies) * self.unit_weight
             )
             times = np.where(copy_weight > 0.0, times, 0.0)
-        return {
-            "sample weights": mean,
-            "squared sample weights": float(times @ np.square(copy_weight)),
-            "targets of rows": float(times @ self.y),
-            "targets": float(weight @ self.y),
-            "squared targets": float(weight @ np.square(self.y)),
-            "offsets": float(weight @ offset),
-            "squared offsets": float(weight @ np.square(offset)),
-            "offsets times targets": float(weight @ (offset * self.y)),
-        }
+        with np.errstate(over="ignore"):  # sums beyond numbers only make fits the same to what compares them
+            return {
+                "sample weights": mean,
+                "squared sample weights": float(times @ np.square(copy_weight)),
+                "targets of rows": float(times @ self.y),
+                "targets": float(weight @ self.y),
+                "squared targets": float(weight @ np.square(self.y)),
+                "offsets": float(weight @ offset),
+                "squared offsets": float(weight @ np.square(offset)),
+                "offsets times targets": float(weight @ (offset * self.y)),
+            }
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
         """A subset of the rows."""

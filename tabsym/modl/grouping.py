@@ -111,7 +111,7 @@ def join_proportional(units: GroupingUnits) -> GroupingUnits:
     two groups is best at an end: all in one.
     """
     counts = units.counts
-    if not (counts == np.floor(counts)).all() or len(counts) < 2:
+    if not (counts == np.floor(counts)).all() or len(counts) < 2 or counts.max() > 2.0**53:  # these have no last digit
         return units
     divisor = np.gcd.reduce(counts.astype(np.int64), axis=1)
     reduced = np.ascontiguousarray(counts.astype(np.int64) // divisor[:, None])

@@ -155,6 +155,7 @@ def _by_mean_rank(rows: GridRows) -> Indices:
     """Modalities in the order of their mean rank of the target."""
     weight = np.ones(len(rows.source)) if rows.weight is None else rows.weight
     before = np.cumsum(rows.target_sizes)
+    before = np.ldexp(before, -np.frexp(before[-1])[1])  # at most 1, to the last digit
     ranks = np.bincount(rows.source, weight * before[rows.target], minlength=rows.n_sources)
     return np.argsort(ranks / rows.source_sizes, kind="stable")
 

@@ -201,7 +201,7 @@ def quantile_boundaries(sizes: Floats, granularity: int, among: Indices | None =
     else:  # of very many quantiles those next to a boundary: no boundary is nearest to others only
         lower = np.floor(before * (cells / total))
         which = np.unique(np.clip(lower[:, None] + np.arange(-1, 3)[None, :], 1, cells - 1))
-    targets = total * which / cells
+    targets = total * (which / cells)  # the same, as cells are a power of 2, but for weights of 1e300
     above = np.minimum(np.searchsorted(before, targets), len(before) - 1)
     below = np.maximum(above - 1, 0)
     up, down = before[above] - targets, targets - before[below]

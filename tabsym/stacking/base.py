@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders.folds import check_groups, cv_of_rows, split_by_target
+from tabsym.encoders.folds import CV, check_groups, cv_of_rows, split_by_target
 from tabsym.frame import (
     Table,
     TableEstimator,
@@ -296,6 +296,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         warn_of_booster_alone(self.wide, self.booster)
         if self.cv is None:
             raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=3.")
+        check_option("cv", self.cv, CV)
 
     def _refuse_absent_class(self, y: NDArray[Any], labels: NDArray[Any] | None) -> None:
         """A `ValueError` where rows with margins, which a booster is to learn from, lack a class."""

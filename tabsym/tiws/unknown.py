@@ -121,12 +121,13 @@ def components_of(sums: Sums) -> Components:
         within = float(inner.mean() / (total - l))
     else:  # no two rows share a category: the variance between categories is not identified
         within = float((inner + outer).mean() / max(total - 1, 1e-9 * total))
-    balance = total - (n**2).sum() / total
-    between = float((outer.mean() - (l - 1) * within) / balance) if balance > 0 else 0.0
+    balance = total - (n * (n / total)).sum()  # without squares, which are beyond numbers for weights of 1e300
+    between = max(float(outer.mean() - (l - 1) * within), 0.0) / float(balance) if balance > 0 else 0.0
     if not scale > 0:  # one value everywhere: nothing depends on these
         within = between = scale = 1.0
     between = max(between, MIN_VARIANCE * scale)
-    precision = 1 / (between + within / n)
+    of_mean = n * between + within
+    precision = (n / n.max()) * (of_mean.min() / of_mean)  # 1 / (between + within / n) times a number
     return Components(within, between, np.asarray((precision[:, None] * means).sum(axis=0) / precision.sum()))
 
 

@@ -119,6 +119,22 @@ def test_classes_that_are_all_rarer_than_folds_split_or_are_refused_in_a_sentenc
         assert "fold" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("rare", "end"),
+    [
+        (3, "class 'no' has 3 rows and there are 5 folds; use at most 3 folds, or more rows."),
+        (1, "class 'no' has 1 row and there are 5 folds; give more rows of it."),
+    ],
+)
+def test_a_class_that_some_fold_lacks_is_named_with_what_helps(rare, end):
+    y = (np.arange(40) >= rare).astype(int)
+    with pytest.raises(ValueError, match="A fold contains one class only") as refusal:
+        SplitPlan("random", None, 5, 1, 0).splits(y, "binary", ["no", "yes"])
+    assert str(refusal.value) == f"A fold contains one class only, as {end}"
+    if rare > 1:
+        check_each_once(SplitPlan("random", None, rare, 1, 0).splits(y, "binary", ["no", "yes"]), 40)
+
+
 # By groups, and with symbols held out.
 
 

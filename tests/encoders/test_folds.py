@@ -1,17 +1,28 @@
 """Folds of cross-fitting: rows of one group never share a fold, and what cannot work is said in a sentence."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, cross_validate
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    PredefinedSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
 
-from tabsym import CrossFit, MODLEncoder, TIWSEncoder, WideEncoder
+from tabsym import CrossFit, MODLEncoder, TIWSEncoder, WideBoostClassifier, WideClassifier, WideEncoder
 from tabsym.encoders.folds import check_rows_once
 
 RNG = np.random.default_rng(0)
@@ -84,6 +95,8 @@ def test_groups_that_are_missing_or_lost(encoder):
             fitted_with(encoder, cv).fit_transform(X, Y, groups=GROUPS)
     for groups, words in (
         (GROUPS[:9], "300 rows and groups 9 values; pass one group for each row"),
+        (3, r"groups=3 is no list of labels; pass one a row, such as X\['shop'\]"),
+        (np.c_[GROUPS, GROUPS], r"groups=array\(.*is no list of labels; pass one a row"),
         (np.r_[GROUPS[:2], np.nan, GROUPS[3:]], "The group of row 2 is missing; give every row one"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -140,3 +153,70 @@ def test_error_refuses_categories_of_rows_of_weight_zero_alone(encoder, frame):
             crossfit.fit_transform(X, y, sample_weight=weight)
         some = crossfit.fit_transform(X[:40], y[:40], sample_weight=np.r_[0.0, np.ones(39)])
         assert len(some) == 40  # a row of weight 0 whose category others have is encoded
+
+
+def used_up():
+    splits = iter([(np.arange(150), np.arange(150, N))])
+    list(splits)
+    return splits
+
+
+class SplitsNothing:
+    def split(self, X, y=None, groups=None):
+        raise ValueError("nothing to split")
+
+
+ALLOWED = (
+    r"use a whole number of folds of at least 2, a splitter such as GroupKFold\(5\) ?(,|or) "
+    r"a list of pairs \(training rows, held-out rows\)"
+)
+REFUSED = {
+    **{f"{cv!r}": (cv, rf"^cv={re.escape(repr(cv))} is not possible; {ALLOWED}") for cv in (0, 1, -3, True, False)},
+    **{f"{cv!r}": (cv, rf"^cv={re.escape(repr(cv))} is not possible; {ALLOWED}") for cv in (2.5, 5.0, "5", {})},
+    "array": (np.array(5), rf"^cv=array\(5\) is not possible; {ALLOWED}"),
+    "class": (GroupKFold, rf"^cv=<class .*GroupKFold'> is not possible; {ALLOWED}"),
+    "empty": ([], "^cv makes no fold: it is empty, or an iterator that was used up before; give a splitter, or"),
+    "used up": (used_up(), "^cv makes no fold: it is empty, or an iterator that was used up before; give a splitter"),
+    "numbers": ([1, 2], r"^Fold 0 of cv is 1, which is no pair \(training rows, held-out rows\); give both as row"),
+    "text": (["ab"], r"^Fold 0 of cv is 'ab', which is no pair"),
+    "pair of numbers": ([(1, 2)], r"^Fold 0 of cv is \(1, 2\), which is no pair"),
+    "three": ([([0], [1], [2])], r"^Fold 0 of cv is \(\[0\], \[1\], \[2\]\), which is no pair"),
+    "fractions": ([([0, 1], [2.5])], "^Fold 0 of cv holds 2.5, which is no row number; give positions from 0 on"),
+    "short masks": ([([True, False], [False, True])], "^Fold 0 of cv has a mask of 2 rows and the table has 300; make"),
+    "other rows": (PredefinedSplit([0, 1]), "^cv is a PredefinedSplit of 2 rows and the table has 300; give it the"),
+    "own": (SplitsNothing(), "^cv=<.*SplitsNothing object.* does not split 300 rows: nothing to split$"),
+    "too many": (StratifiedKFold(301), r"^cv=StratifiedKFold\(n_splits=301.*\) does not split 300 rows: "),
+}
+STACK = WideBoostClassifier(WideClassifier(interactions=None), HistGradientBoostingClassifier(max_iter=2))
+
+
+@pytest.mark.parametrize("encoder", [*ENCODERS, STACK], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("case", REFUSED)
+def test_other_values_of_cv_are_refused_in_a_sentence(encoder, case):
+    cv, words = REFUSED[case]
+    estimator = clone(encoder)
+    estimator.cv = cv
+    with pytest.raises(ValueError, match=words):
+        (estimator.fit if encoder is STACK else estimator.fit_transform)(pd.DataFrame(COLUMNS), Y)
+
+
+@EACH
+@pytest.mark.parametrize("cv", [0, True, 2.5, "5", GroupKFold], ids=repr)
+def test_fit_refuses_them_as_fit_transform_does(encoder, cv):
+    with pytest.raises(ValueError, match=r"^cv=.* is not possible; use a whole number of folds of at least 2, .* None"):
+        fitted_with(encoder, cv).fit(pd.DataFrame(COLUMNS)[["city"]], Y)
+
+
+@EACH
+def test_splits_are_row_numbers_or_masks_in_any_container(encoder):
+    X, half = pd.DataFrame(COLUMNS)[["city"]], np.arange(N) < N // 2
+    masks, numbers = [(half, ~half), (~half, half)], [np.flatnonzero(half), np.flatnonzero(~half)]
+    expected = np.asarray(fitted_with(encoder, masks).fit_transform(X, Y))
+    for cv in (
+        (numbers, numbers[::-1]),
+        [[rows.tolist() for rows in numbers], [rows.tolist() for rows in numbers[::-1]]],
+        [(pd.Series(one), pd.Series(other)) for one, other in masks],
+        PredefinedSplit(np.where(half, 0, 1)),
+        KFold(2),
+    ):
+        np.testing.assert_array_equal(np.asarray(fitted_with(encoder, cv).fit_transform(X, Y)), expected)

@@ -237,3 +237,37 @@ def test_grid_search_in_a_pipeline():
     assert search.best_score_ > 0.9
     assert search.best_estimator_[:-1].get_feature_names_out()[0].startswith("x")
     pipeline.fit(X, Y, modlencoder__sample_weight=np.ones(N))
+
+
+TIED = np.repeat(["p", "q", "m", "k"], [60, 60, 20, 20])
+OF_TIED = np.repeat([0, 1, 0, 1, 0, 1], [55, 5, 5, 55, 20, 20])
+LEVELS_OF_TIED = ["new", "q", "m", "p", "k"]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda values: pd.DataFrame({"c": values.astype(object)}),
+        lambda values: pd.DataFrame({"c": pd.Categorical(values, LEVELS_OF_TIED)}),
+        lambda values: pd.DataFrame({"c": pd.Categorical(values, LEVELS_OF_TIED, ordered=True)}),
+        lambda values: pl.DataFrame({"c": values.tolist()}),
+        lambda values: pl.DataFrame({"c": pl.Series(values.tolist(), dtype=pl.Enum(LEVELS_OF_TIED))}),
+        lambda values: pa.table({"c": pa.array(values.tolist()).dictionary_encode()}),
+    ],
+    ids=["object", "category", "ordered", "polars", "enum", "dictionary"],
+)
+def test_of_several_least_frequent_categories_the_first_as_text_gives_the_default_group(frame):
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(160) if seed else np.arange(160)
+        encoder = MODLEncoder().fit(frame(TIED[order]), OF_TIED[order])
+        new = np.array(["new", "k", "m"])
+        labels = list(encoder.transform(frame(new))["c"])
+        assert str(labels[0]) == str(labels[1]) != str(labels[2])
+
+
+def test_numbers_that_are_least_frequent_together_are_ordered_as_text():
+    """By "100" before "9"."""
+    numbers = pd.Series(TIED).map({"p": 3, "q": 20, "m": 9, "k": 100}).astype("category")
+    encoder = MODLEncoder().fit(pd.DataFrame({"c": numbers}), OF_TIED)
+    new, least, other = encoder.transform(pd.DataFrame({"c": [77, 100, 9]}).astype("category"))["c"]
+    assert new == least != other

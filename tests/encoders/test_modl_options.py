@@ -143,7 +143,7 @@ def test_log_odds_need_no_guess_of_what_whole_numbers_are():
         ({"sparse_output": "yes", "output": "onehot"}, "sparse_output='yes' is not possible; use True or False"),
         ({"cols": ["q"]}, "cols names column 'q', which is not in the table; it has 'x', 'g'"),
         ({"cols": "q"}, "cols names column 'q', which is not in the table; it has 'x', 'g'"),
-        ({"cv": "five", "output": "mean"}, "Expected `?cv`? as an integer"),
+        ({"cv": "five", "output": "mean"}, "cv='five' is not possible; use a whole number of folds of at least 2"),
     ],
 )
 def test_wrong_options_are_named(options, words):

@@ -464,3 +464,12 @@ def test_weights_of_other_types(name, values):
         WideClassifier().fit(table(), Y, **{name: values})
     with pytest.raises(ValueError, match="offset must hold numbers, one per row"):
         WideClassifier().fit(table(), Y, offset=values)
+
+
+@pytest.mark.parametrize("name", [7, 0.5, ("a", 1), None, pd.Timestamp("2020-01-01")], ids=repr)
+def test_columns_are_asked_for_by_their_names_even_where_these_are_no_text(name):
+    rows = np.tile([1.0, 2.0, 3.0], 10)
+    table = pd.DataFrame({0: rows, 1: rows[::-1]}).set_axis(pd.Index([name, 3.25], dtype=object), axis=1)
+    assert OneHotEncoder(cols=[name]).fit_transform(table).shape == (30, 4)
+    model = WideRegressor(categorical_features=[name], loss="squared_error").fit(table, rows)
+    assert len(model.coefs_[str(name)]) >= 3

@@ -9,6 +9,11 @@ from sklearn.metrics import log_loss
 from sklearn.utils.class_weight import compute_class_weight
 
 from tabsym import (
+    JitterTreeClassifier,
+    JitterTreeRegressor,
+    MODLEncoder,
+    SelectiveNaiveBayesClassifier,
+    TIWSEncoder,
     WideBoostClassifier,
     WideBoostRegressor,
     WideClassifier,
@@ -257,3 +262,86 @@ def test_weights_that_add_up_to_less_than_a_tenth_of_the_rows_are_told(total, is
         "The weights of 1,000 rows add up to 99.9, which MODL takes for the number of rows, so that there are no "
         "intervals"
     ]
+
+
+OF_ANY_SIZE = {
+    "TIWSEncoder": (TIWSEncoder(cv=None, target_type="classes"), "classes", True),
+    "TIWSEncoder of numbers": (TIWSEncoder(cv=None, target_type="continuous"), "amounts", True),
+    "MODLEncoder": (MODLEncoder(output="probability", cv=None), "classes", True),
+    "MODLEncoder of numbers": (MODLEncoder(output="mean", cv=None, target_type="continuous"), "amounts", True),
+    "WideEncoder": (WideEncoder(cv=None), "classes", False),
+    "WideClassifier": (WideClassifier(**ADDITIVE), "classes", False),
+    "WideRegressor": (WideRegressor(loss="squared_error", **ADDITIVE), "amounts", False),
+    "WideSGDRegressor": (WideSGDRegressor(random_state=0, max_iter=3), "amounts", False),
+    "WideBoostClassifier": (WideBoostClassifier(booster=HistGradientBoostingClassifier(max_iter=3)), "classes", False),
+    "SelectiveNaiveBayesClassifier": (SelectiveNaiveBayesClassifier(), "classes", False),
+    "JitterTreeClassifier": (JitterTreeClassifier(random_state=0, max_depth=3), "classes", False),
+    "JitterTreeRegressor": (JitterTreeRegressor(random_state=0, max_depth=3), "amounts", False),
+}
+"""Estimators, their target, and whether weights are numbers of rows to them, so that their unit matters."""
+
+
+def shown_by(estimator, X):
+    for method in ("predict_proba", "predict"):
+        if hasattr(estimator, method):
+            return getattr(estimator, method)(X)
+    return estimator.transform(X).select_dtypes("number").to_numpy()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:The weights of .* add up to:UserWarning")
+@pytest.mark.parametrize("name", OF_ANY_SIZE)
+def test_weights_as_large_and_as_small_as_numbers_are(name):
+    """Squares of 1e300 and quotients of 1e-300 are no numbers: encodings were NaN, and warnings numpy's."""
+    estimator, target, counts = OF_ANY_SIZE[name]
+    X, classes, amounts, weight = weighted_table(80)
+    y = {"classes": classes, "amounts": amounts}[target]
+
+    def fitted(unit):
+        return shown_by(clone(estimator).fit(X, y, sample_weight=unit * weight), X)
+
+    same = fitted(1e100 if counts else 1.0)
+    np.testing.assert_allclose(fitted(1e300), same, rtol=1e-6, atol=1e-9)
+    small = fitted(1e-300)
+    assert np.isfinite(small).all()
+    if not counts:
+        np.testing.assert_allclose(small, same, rtol=1e-6, atol=1e-9)
+    with pytest.raises(ValueError, match=r"sample_weight is at most .*e-310, too small to divide by; multiply it by a"):
+        clone(estimator).fit(X, y, sample_weight=1e-310 * weight)
+    with pytest.raises(ValueError, match=r"sample_weight is up to .*e\+30[78], too large to be added up; divide it by"):
+        clone(estimator).fit(X, y, sample_weight=1e307 * weight)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("name", ["TIWSEncoder of numbers", "MODLEncoder of numbers"])
+def test_weights_of_squares_that_are_beyond_numbers(name):
+    """Encodings were NaN."""
+    X, _, amounts, weight = weighted_table(80)
+    encoder = OF_ANY_SIZE[name][0]
+    with pytest.raises(
+        ValueError, match=r"adds up squares of the target times sample_weight, which are up to .*e\+300"
+    ):
+        clone(encoder).fit(X, 1e10 * amounts, sample_weight=1e300 * weight)
+    with pytest.warns(UserWarning, match="add up to"):
+        assert np.isfinite(shown_by(clone(encoder).fit(X, 1e10 * amounts, sample_weight=1e-300 * weight), X)).all()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("name", OF_ANY_SIZE)
+def test_whole_weights_of_eight_bits_do_not_overflow(name):
+    estimator, target, _ = OF_ANY_SIZE[name]
+    X, classes, amounts, _ = weighted_table(80)
+    y, weight = {"classes": classes, "amounts": amounts}[target], np.random.default_rng(0).integers(0, 256, len(X))
+    expected = shown_by(clone(estimator).fit(X, y, sample_weight=weight.astype(float)), X)
+    found = shown_by(clone(estimator).fit(X, y, sample_weight=weight.astype(np.uint8)), X)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_rows_that_weigh_next_to_nothing_beside_others():
+    """Their share of the residuals was 0 / 0."""
+    X, _, amounts, weight = weighted_table()
+    model = WideRegressor(loss="squared_error", **ADDITIVE)
+    some = np.arange(len(X)) % 2 == 0
+    found = clone(model).fit(X, amounts, sample_weight=np.where(some, weight, 1e-310)).predict(X[some])
+    expected = clone(model).fit(X[some], amounts[some], sample_weight=weight[some]).predict(X[some])
+    assert np.corrcoef(found, expected)[0, 1] > 0.99

@@ -939,6 +939,62 @@ def test_an_exposure_by_position_of_weighted_rows_and_of_batches():
     np.testing.assert_allclose(stream.predict(X.assign(e=years)), other.predict(X, offset=np.log(years)))
 
 
+def rows_of(frame):
+    """A frame as what rows may come as: with the order of its columns, and by their names."""
+    in_order = [frame.to_numpy(), frame.to_numpy().tolist(), frame, pl.DataFrame(frame), frame.set_axis([7, 8], axis=1)]
+    return [*in_order, frame.to_dict("list"), frame.to_dict("records"), frame.iloc[0].to_dict()]
+
+
+@pytest.mark.filterwarnings("ignore:X (has|does not have) .*feature names")
+@pytest.mark.parametrize("kind", [WideRegressor, WideSGDRegressor])
+@pytest.mark.parametrize(
+    ("fitted_on", "name"),
+    [("array", 1), ("array", "x1"), ("numbers", 1), ("numbers", "1"), ("others", 8), ("others", 1), ("frame", "e")],
+)
+def test_the_column_of_an_exposure_is_found_as_the_features_are(kind, fitted_on, name):
+    """By name where both tables have names, by position otherwise."""
+    X, years, y = claims()
+    frame = pd.DataFrame({"a": X["a"].astype(float), "e": years})
+    tables = {
+        "array": frame.to_numpy(),
+        "numbers": frame.set_axis([0, 1], axis=1),
+        "others": frame.set_axis([7, 8], axis=1),
+        "frame": frame,
+    }
+    fixed = {"random_state": 0, "loss": "poisson"}
+    want = kind(**fixed).fit(frame[["a"]], y, offset=np.log(years)).predict(frame[["a"]], offset=np.log(years))
+    model = kind(**fixed, exposure_column=name).fit(tables[fitted_on], y)
+    for given in rows_of(frame):
+        got = model.predict(given)
+        np.testing.assert_allclose(got, want[: len(got)], rtol=1e-9)
+
+
+@pytest.mark.parametrize("exposure", [None, 3, "x3"])
+def test_a_formula_fitted_on_an_array_predicts_that_array(exposure):
+    X, years, y = claims()
+    codes = np.unique(X["a"], return_inverse=True)[1].astype(float)
+    array = np.column_stack([np.zeros(len(y)), codes, np.ones(len(y)), years])
+    frame = pd.DataFrame({"x1": codes, "x3": years})
+    options = {"formula": "y ~ w[x1] + c[1]", "loss": "poisson"}
+    name = None if exposure is None else "x3"
+    want = WideRegressor(**options, exposure_column=name).fit(frame, y).predict(frame)
+    model = WideRegressor(**options, exposure_column=exposure).fit(array, y)
+    np.testing.assert_allclose(model.predict(array), want, rtol=1e-12)
+    by_name = [{f"x{index}": row[index] for index in (3, 1, 0, 2)} for row in array[:5].tolist()]
+    with pytest.warns(UserWarning, match="X has feature names, but WideRegressor was fitted without feature names"):
+        np.testing.assert_allclose(model.predict(by_name), want[:5], rtol=1e-12)
+
+
+def test_numbers_that_are_names_of_columns_are_those_and_not_positions():
+    X, _, y = claims()
+    table = pd.DataFrame({1: np.unique(X["a"], return_inverse=True)[1].astype(float), 0: np.linspace(0.0, 1.0, len(y))})
+    for options in ({"categorical_features": [1]}, {"categorical_features": ["1"]}):
+        model = WideRegressor(loss="poisson", numeric="linear", **options).fit(table, y)
+        assert len(model.coefs_["1"]) >= table[1].nunique() > len(model.coefs_["0"])
+    with pytest.raises(ValueError, match=r"monotonic_cst names .*5, which is no feature"):
+        WideRegressor(loss="poisson", monotonic_cst={5: 1}).fit(table, y)
+
+
 def test_offsets_that_say_two_things_are_refused():
     X, years, y = claims()
     table = X.assign(e=years)
@@ -1825,6 +1881,63 @@ def test_contrasts_of_curves_add_up_all_resolutions(formula, term):
     assert unknown["value"] == pytest.approx(one["value"]) and np.isnan(unknown["sd"])
     with pytest.raises(ValueError, match=rf"Term '{re.escape(term)}' has no category \('new', 0.9\)"):
         model.contrast(term, ("new", 0.9), ("b", 0.9))
+
+
+def curves_of_noise(n_samples):
+    """Models of curves by category of a target that depends on neither, by the parts that are not dropped."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(size=500), "g": rng.choice(list("pqr"), 500)})
+    found = {}
+    for _ in range(25):
+        model = WideRegressor("s(x, by=g) + c[1]", loss="squared_error", n_posterior_samples=n_samples)
+        model.fit(X, rng.normal(size=500))
+        variances = model.variances_["variance"].filter(like="by=g")
+        found.setdefault(tuple(variances.index[variances > 0.0]), model)
+    return found
+
+
+@pytest.mark.parametrize("n_samples", [0, 32])
+def test_contrasts_of_dropped_terms_have_no_deviation(n_samples):
+    """That of curves of which all parts were dropped was 0 by samples, where that of a part and of any term is NaN."""
+    models = curves_of_noise(n_samples)
+    term, pair = "s(x, by=g)", (("p", 0.1), ("p", 0.9))
+    for name in (term, f"{term} (4 bins)"):
+        with pytest.warns(UserWarning, match=re.escape(f"contrast of '{name}' is 0 without a standard deviation")):
+            none = models[()].contrast(name, *pair)
+        assert none["value"] == 0.0 and none[["sd", "lower", "upper", "p"]].isna().all()
+    table = models[()].coef_table()
+    assert table.loc[table["term"].str.startswith(term), "sd"].isna().all()
+    assert not any(column.startswith(term) for column in models[()].explain(CURVES.head(2).replace({"g": {"a": "p"}})))
+    (part, model) = next((live[0], model) for live, model in models.items() if len(live) == 1 and live[0] != term)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pd.testing.assert_series_equal(model.contrast(term, *pair), model.contrast(part, *pair), check_names=False)
+    assert model.contrast(term, *pair)["sd"] > 0.0
+    with pytest.raises(ValueError, match=rf"Term '{re.escape(term)}' has no category \('new', 0.1\)"):
+        model.contrast(term, ("new", 0.1), pair[1])
+
+
+def centre_of_bin(label):
+    low, high = map(float, label.strip("[]").split(";"))
+    return (low + high) / 2.0
+
+
+def test_contrasts_of_pairs_of_bins_without_rows_are_not_certain():
+    """Where all coarser parts are dropped, nothing is known of them; it was 0 with a deviation of 0."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(size=(500, 2)), columns=["x", "z"])
+    for _ in range(25):
+        model = WideRegressor("te(x, z) + c[1]", loss="squared_error", n_posterior_samples=32)
+        model.fit(X, rng.normal(size=500))
+        if (model.variances_["variance"].filter(like="te(") > 0.0).tolist() == [True, False, False]:
+            break
+    held = {tuple(map(centre_of_bin, label)) for label in model.coefs_["te(x, z)"].index}
+    (xs, zs), finite = map(set, zip(*held, strict=True)), [pair for pair in held if np.isfinite(pair).all()]
+    absent = next((x, z) for x in xs for z in zs if (x, z) not in held and np.isfinite([x, z]).all())
+    present = finite[0]
+    with pytest.warns(UserWarning, match=r"No training row of 'te\(x, z\)' had .* the standard deviation"):
+        found = model.contrast("te(x, z)", absent, present)
+    assert found["value"] != 0.0 and np.isnan(found["sd"])
 
 
 @pytest.mark.slow

@@ -1,9 +1,13 @@
 """Docstrings of public names: numpydoc's checks, and an example each, which pytest runs as a doctest."""
 
+import ast
+import builtins
+import doctest
 import inspect
 import sys
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from numpydoc.validate import validate
@@ -106,3 +110,31 @@ def test_docstring(address):
     left_out = {"EX01"} if is_property or name in OF_THE_CLASS or is_result else set()
     left_out |= {"PR01"} if address in RESULTS else set()
     assert not {code: text for code, text in findings.items() if code in CHECKS and code not in left_out}
+
+
+ROOT = Path(__file__).parents[2]
+SOURCES = [path for folder in ("tabsym", "integrations") for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def names_of(source):
+    """The names that a piece of code defines, and those that it reads."""
+    nodes = list(ast.walk(ast.parse(source)))
+    made = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    for node in nodes:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            made |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+    return made, {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_examples_of_docstrings_define_what_they_use(path):
+    """As who copies one has to; doctest knows the names of the module and the fixtures of pytest, and skips some."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            continue
+        known = {*dir(builtins), getattr(node, "name", "")}
+        for example in doctest.DocTestParser().get_examples(ast.get_docstring(node) or ""):
+            made, used = names_of(example.source)
+            known |= made
+            assert used <= known, (getattr(node, "name", path.stem), used - known)

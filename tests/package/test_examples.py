@@ -43,6 +43,30 @@ def test_readme_python_runs():
     assert "model" in namespace
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [("compare", "result"), ("friends", "model"), ("stacking", "native"), ("unknown_categories", "encoder")],
+)
+def test_blocks_of_other_guides_run(name, made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"), flags=re.S)
+    namespace: dict = {}
+    for block in blocks:
+        exec(compile(block, f"docs/{name}.md", "exec"), namespace)
+    assert made in namespace
+
+
+def test_values_that_comments_of_pages_state():
+    """What stands behind a line of the README is what the line gives."""
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.S)
+    namespace: dict = {}
+    exec(block[1], namespace)
+    assert re.search(r'model\.loss_  # "(\w+)"', block[1])[1] == namespace["model"].loss_
+    assert "group:week" in namespace["model"].coefs_
+
+
 @pytest.mark.parametrize("name", ["onnx", "rates", "serving", "sql", "larger_than_memory"])
 @pytest.mark.slow
 def test_guides_run(name, tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from tabsym.design.sources import Bins, Crossing, Flag, Source
 from tabsym.messages import check_option, plural, warn_user
 from tabsym.models.checks import by_class, numbers_by_class
 from tabsym.models.identified import means_of
-from tabsym.models.inspection.explain import interactions_of_levels
+from tabsym.models.inspection.explain import interactions_of_levels, switched_off
 from tabsym.models.model import (
     CoefficientFrames,
     Split,
@@ -268,6 +268,8 @@ def differences(
         indices = [[position_of(frame, key, term, split) for key in keys] for keys in (firsts, seconds)]
         coefs = split.values.to_numpy(dtype=np.float64)
         values, deviations = coefs[indices[0]] - coefs[indices[1]], deviations_of_differences(model, term, *indices)
+        if term in switched_off(model):
+            _warn_of_dropped(term)
     parts = []
     for value, sd in zip(values, deviations, strict=True):
         lower, upper, p = interval_and_p(value, sd, level)
@@ -315,37 +317,68 @@ def _summed(
 ) -> tuple[Floats, Floats]:
     """Differences (m, K) of sums of terms, and their standard deviations by samples from the posterior, else NaN.
 
-    Covariances are kept within terms only. A combination that no row of a term had adds nothing to it.
+    Covariances are kept within terms only, so that samples are not needed where one term is left. A combination that no
+    row of a term had adds nothing to it; one that no row of the terms that are left had has no deviation.
     """
-    values = np.zeros((len(pairs[0]), n_outputs))
+    dropped = set(switched_off(model))
+    left = [name for name in terms if name not in dropped]
+    values, alone = np.zeros((len(pairs[0]), n_outputs)), np.full((len(pairs[0]), n_outputs), np.nan)
     samples = None if model.uncertainty is None else model.uncertainty.samples
     moves = None if samples is None else np.zeros((len(values), samples.shape[1]))
-    has_none = np.ones((2, len(values)), dtype=np.bool_)
+    has_none, lacks = (np.ones((2, len(values)), dtype=np.bool_) for _ in range(2))
     for name in terms:
         frame, index = frame_of(frames, name), index_of(model.spec, name)
         assert index is not None
         split = split_frame(frame, n_outputs)
         coefs = split.values.to_numpy(dtype=np.float64)
-        for side, keys in enumerate(pairs):
-            for row, key in enumerate(keys):
-                position = _position(frame, key_of(model, name, key), split)
+        by_side = [[_position(frame, key_of(model, name, key), split) for key in keys] for keys in pairs]
+        for side, positions in enumerate(by_side):
+            for row, position in enumerate(positions):
                 if position is None:
                     continue
                 has_none[side, row] = False
+                if name in dropped:
+                    continue
+                lacks[side, row] = False
                 sign = -1.0 if side else 1.0
                 values[row] += sign * coefs[position]
                 if moves is not None and samples is not None:
                     moves[row] += sign * samples[model.spec.coefs(index)][position]
+        both = [(row, a, b) for row, (a, b) in enumerate(zip(*by_side, strict=True)) if a is not None and b is not None]
+        if left == [name] and both:
+            rows, firsts, seconds = map(list, zip(*both, strict=True))
+            alone[rows] = deviations_of_differences(model, name, firsts, seconds)
     for side, row in np.argwhere(has_none)[:1]:
         frame = frame_of(frames, terms[0])
         position_of(frame, pairs[side][row], terms[0], split_frame(frame, n_outputs))  # raises
-    if moves is None:
+    if not left:
+        _warn_of_dropped(terms[0])
+    if len(left) <= 1:
+        deviations = alone
+    elif moves is not None:
+        deviations = np.sqrt(np.square(moves).mean(axis=1, keepdims=True))
+    else:
         warn_user(
-            f"The contrast of {terms[0]!r} adds up {len(terms)} terms ({', '.join(terms)}), of whose sum the standard "
+            f"The contrast of {terms[0]!r} adds up {len(left)} terms ({', '.join(left)}), of whose sum the standard "
             "deviation is known after a fit with n_posterior_samples=32 only (one linear predictor)."
         )
-        return values, np.full(values.shape, np.nan)
-    return values, np.sqrt(np.square(moves).mean(axis=1, keepdims=True))
+        return values, alone
+    unknown = lacks.any(axis=0)
+    if left and unknown.any():
+        side, row = np.argwhere(lacks)[0]
+        warn_user(
+            f"No training row of {', '.join(map(repr, left))} had {pairs[side][row]!r}, which adds nothing there; the "
+            "standard deviation of its contrast is not known."
+        )
+    deviations[unknown] = np.nan
+    return values, deviations
+
+
+def _warn_of_dropped(term: str) -> None:
+    warn_user(
+        f"The contrast of {term!r} is 0 without a standard deviation: the term is dropped, as its variance is "
+        "estimated as 0."
+    )
 
 
 def deviations_of_differences(model: WideModel, term: str, firsts: Sequence[int], seconds: Sequence[int]) -> Floats:

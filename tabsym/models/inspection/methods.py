@@ -325,8 +325,8 @@ class InspectionMethods:
         ----------
         term : str
             A key of `coefs_`. Of a surface or curves by category, of which parts have coarser bins (`g:x (4 bins)`),
-            the sum of the parts, with deviations by samples (`n_posterior_samples`); these are NaN else, with a
-            warning.
+            the sum of the parts, with deviations by samples (`n_posterior_samples`) unless all parts but one are
+            dropped; these are NaN else, with a warning.
         a, b : category, or list of categories
             ``a - b``; for an interaction tuples; for bins a number within one, or its label, in tuples too. A list for
             `a` compares each of its categories with `b`, or with that at its place in a list for `b`.
@@ -340,7 +340,8 @@ class InspectionMethods:
             lists. `sd` accounts for the covariance of the two coefficients (for several classes and more than 1,200
             coefficients given the other penalized terms); infinite where the rows do not determine the difference, as
             of stores in two regions along with unpenalized regions, or of a separated category; NaN after a fit without
-            deviations, for dropped terms, and for bins of more than 1,200 coefficients of all classes.
+            deviations, for dropped terms (0, with a warning), and for bins of more than 1,200 coefficients of all
+            classes.
             The p of several differences are not adjusted for their number.
 
         Examples
@@ -648,6 +649,7 @@ class InspectionMethods:
         >>> from tabsym import WideRegressor
         >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
         >>> model = WideRegressor(loss="squared_error").fit(X, [10.0, 20.0, 30.0, 20.0] * 50)
+        >>> import shap  # doctest: +SKIP
         >>> explanation = model.to_shap(X)  # doctest: +SKIP
         >>> shap.plots.waterfall(explanation[0])  # doctest: +SKIP
         """

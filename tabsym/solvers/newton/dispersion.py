@@ -266,7 +266,8 @@ class WeightBins:
 
         Of gradients and Hessians (n,) times weights (n,); `unit`: of squared residuals.
         """
-        squares = np.square(gradients) / (np.maximum(hessians, 1e-300) * weight * unit)
+        scale = np.maximum(hessians, 1e-300) * weight * unit
+        squares = np.divide(np.square(gradients), scale, out=np.zeros(len(scale)), where=scale > 0.0)  # as of weight 0
         first = squares if self.times is None else self.times * squares
         of_squares = (np.bincount(self.index, values, len(self.counts)) for values in (first, first * squares))
         return np.column_stack([self.counts, self.logs, *of_squares])
