@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_LAZY_IMPORTS = {
     "AugmentedModel": "tabsym.jitter",
     "CrossFit": "tabsym.encoders",
     "DateParts": "tabsym.encoders",
@@ -73,10 +73,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'tabsym' has no attribute {name!r}")
-    home = import_module(_HOMES[name])
-    return home if name in ("datasets", "plots") else getattr(home, name)
+    module = import_module(_LAZY_IMPORTS[name])
+    return module if name in ("datasets", "plots") else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -31,7 +31,7 @@ import problems
 import torch
 from networks import NETWORKS
 from problems import TABLES, Problem
-from training import ESTIMATORS, OPTIMIZERS, Cell, Copy, Outcome, initial, scores, train
+from training import ESTIMATORS, OPTIMIZERS, Cell, Copy, TrainingResult, initial, scores, train
 
 HERE = Path(__file__).parent
 EPOCHS = 10
@@ -158,7 +158,7 @@ class Study:
             self.baselines.add([row])
 
 
-def _rows(key: dict, copies: list[Copy], outcome: Outcome) -> Iterator[dict]:
+def _rows(key: dict, copies: list[Copy], outcome: TrainingResult) -> Iterator[dict]:
     """A row per network; its seconds are its share of the stack's."""
     for i, copy in enumerate(copies):
         values = {name: value[i] for name, value in asdict(outcome).items() if name != "seconds"}

@@ -41,7 +41,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingResult:
     """A number for each network: losses, and accuracy (a regression: RMSE in units of the target)."""
 
     train_loss: list[float]
@@ -61,7 +61,7 @@ def _drawn(problem: Problem, model: str, seed: int) -> nn.Module:
     return NETWORKS[model](problem.sizes, problem.n_out)
 
 
-def train(problem: Problem, cell: Cell, copies: list[Copy], epochs: int) -> Outcome:
+def train(problem: Problem, cell: Cell, copies: list[Copy], epochs: int) -> TrainingResult:
     """Train networks side by side and score them; seconds are those of the training, of all together."""
     network = initial(problem, cell.model, [copy.seed for copy in copies])
     start = time.perf_counter()
@@ -69,7 +69,7 @@ def train(problem: Problem, cell: Cell, copies: list[Copy], epochs: int) -> Outc
     seconds = time.perf_counter() - start
     train_loss, _ = scores(network, problem, problem.train)
     validation_loss, _ = scores(network, problem, problem.validation)
-    return Outcome(train_loss, validation_loss, *scores(network, problem, problem.test), seconds)
+    return TrainingResult(train_loss, validation_loss, *scores(network, problem, problem.test), seconds)
 
 
 def fit(network: nn.Module, rows: Part, cell: Cell, copies: list[Copy], epochs: int) -> None:

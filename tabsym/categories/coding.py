@@ -33,12 +33,12 @@ from tabsym.jit import in_threads
 Codes = NDArray[np.signedinteger[Any]]
 CategoriesAt = Callable[[Sequence[int] | NDArray[Any]], NDArray[Any]]
 Floats = NDArray[np.float64]
-Stairs = tuple[Floats, Floats]
+SearchCache = tuple[Floats, Floats]
 
 FEW = 64
 """Up to this number of rows or categories are looked up one by one."""
 MIN_WIDTH = 16
-"""Size of a block of `stairs`, which the processor compares in a few steps."""
+"""Size of a block of `search_cache`, which the processor compares in a few steps."""
 _THREAD_ROWS = 100_000  # below this, starting threads costs more than it saves
 _SPARSE = 4  # above this number of codes per row, the codes that occur are hashed instead of marked
 
@@ -297,7 +297,7 @@ def _plain(value: Any) -> Any:
     return 0.0 if type(value) is float and value == 0 else value  # -0.0 equals it, and is written otherwise
 
 
-def stairs(bounds: Floats) -> Stairs:
+def search_cache(bounds: Floats) -> SearchCache:
     """Ascending bounds in flights of one width, the last filled up with infinity; and the last of each flight but it.
 
     With as many flights as a flight is wide, a number is compared with few of them.
@@ -308,10 +308,10 @@ def stairs(bounds: Floats) -> Stairs:
     return steps, steps[width - 1 : -width : width].copy()
 
 
-def interval_codes(climbed: Stairs, values: Floats, *, missing: int, first: int = 0) -> NDArray[np.int32]:
+def interval_codes(climbed: SearchCache, values: Floats, *, missing: int, first: int = 0) -> NDArray[np.int32]:
     """Codes (n,) of the right-closed intervals of values, from `first` on; NaN is `missing`.
 
-    `climbed`: the `stairs` of the upper bounds of all intervals but the last.
+    `climbed`: the `search_cache` of the upper bounds of all intervals but the last.
     """
     codes = np.empty(len(values), dtype=np.int32)
     find_intervals(values, *climbed, first, missing, codes)
@@ -342,7 +342,7 @@ def _text(category: Any) -> str:
     return f"{category} 00:00:00" if type(category) is date else str(category)
 
 
-_TILE = 1 << 14
+_CHUNK = 1 << 14
 _MAX_ENTRIES = np.iinfo(np.int32).max
 
 
@@ -376,18 +376,18 @@ def gather(
     n_jobs: int | None = None,
 ) -> NDArray[np.int32]:
     """Code columns (n,) side by side (n, columns), rows in `order`: ``start + stride * code``, -1 unseen."""
-    if order is not None and len(order) * len(columns) > _TILE:
+    if order is not None and len(order) * len(columns) > _CHUNK:
         # whole rows are put in order, as a row is one place in memory and its codes in the columns are many
         return np.take(gather(columns, starts, strides, n_rows, None, n_jobs), order, axis=0, mode="clip")
     rows = row_numbers(n_rows) if order is None else order
     codes = np.empty((len(rows), len(columns)), dtype=np.int32)
 
     def fill(first: int) -> None:  # a tile of the matrix stays in cache while its columns are written
-        tile = slice(first, first + _TILE)
+        chunk = slice(first, first + _CHUNK)
         for index, column in enumerate(columns):
-            gather_columns(column, rows[tile], starts[index], strides[index], codes[tile], index)
+            gather_columns(column, rows[chunk], starts[index], strides[index], codes[chunk], index)
 
-    in_threads(fill, range(0, len(rows), _TILE), n_jobs)
+    in_threads(fill, range(0, len(rows), _CHUNK), n_jobs)
     return codes
 
 

@@ -152,7 +152,7 @@ def mark_used(codes, n_categories):
 def find_intervals(values, steps, heads, first, missing, codes):
     """Codes (n,) of the intervals of values: `first` + how many bounds are below, `missing` for NaN.
 
-    `steps` and `heads` as of `coding.stairs`. All of a few bounds are compared, which is faster than to look up the
+    `steps` and `heads` as of `coding.search_cache`. A few bounds are all compared, which is faster than to look up the
     right ones: the processor need not guess.
     """
     width = len(steps) // (len(heads) + 1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tabsym.compare.metrics import Metric
     from tabsym.compare.run import Comparisons, compare, compare_tables
 
-_HOMES = {
+_LAZY_IMPORTS = {
     "Comparison": "comparison",
     "Comparisons": "run",
     "Metric": "metrics",
@@ -35,10 +35,10 @@ __all__ = ["Comparison", "Comparisons", "Metric", "Winner", "compare", "compare_
 def __getattr__(name: str) -> Any:
     if name == "__signature__":  # of the module as a function, for editors
         return inspect.signature(__getattr__("compare"))
-    if name not in _HOMES:
+    if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(import_module(f"{__name__}.{_LAZY_IMPORTS[name]}"), name)
     except ModuleNotFoundError as error:
         absent = error.name or ""
         if absent.partition(".")[0] not in _EXTRA:

@@ -30,7 +30,7 @@ class Live:
         if self.quiet:
             return self
         s = self.settings
-        for line in opening(s):
+        for line in first_lines(s):
             self._print(line)
         if sys.stdout.isatty():
             try:
@@ -113,7 +113,7 @@ class Live:
             self._rich.update(Group(*lines))
 
 
-def opening(settings: dict[str, Any]) -> list[str]:
+def first_lines(settings: dict[str, Any]) -> list[str]:
     """What is about to be done, the reading of the target first."""
     notes = settings["notes"]
     tuned = (

@@ -218,20 +218,20 @@ class ModelSpec:
             if term.numeric is None and self.stands_alone(term) and self.blocks[term.factors[0].block].rank == 1
         }
         by_source = {(self.blocks[read.block].source, read.columns): term for read, term in plain.items()}
-        homes: dict[int, Term] = {}
+        main_effects: dict[int, Term] = {}
         for index, term in enumerate(self.fitted_terms):
             if term.numeric is None or any(self.blocks[factor.block].rank > 1 for factor in term.factors):
                 continue
             categories = [factor for factor in term.factors if self.blocks[factor.block].source is not None]
             if not categories:
-                home = self.intercept
+                main_effect = self.intercept
             elif len(categories) == 1:
-                home = by_source.get((self.blocks[categories[0].block].source, categories[0].columns))
+                main_effect = by_source.get((self.blocks[categories[0].block].source, categories[0].columns))
             else:
-                home = None
-            if home is not None:
-                homes[index] = home
-        return homes
+                main_effect = None
+            if main_effect is not None:
+                main_effects[index] = main_effect
+        return main_effects
 
     @property
     def centering_blocks(self) -> set[int]:

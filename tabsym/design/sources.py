@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN, Categories, Cross, RawCodes, count_column, encode_columns
-from tabsym.categories.coding import Stairs, interval_codes, stairs
+from tabsym.categories.coding import SearchCache, interval_codes, search_cache
 from tabsym.categories.kernels import take_numbers
 from tabsym.frame import Table
 
@@ -66,11 +66,11 @@ class Bins:
     def codes(self, values: Floats) -> NDArray[np.int32]:
         """The bin of each value; UNSEEN for a missing value where training had none."""
         first = 1 if self.missing else 0
-        return interval_codes(self._stairs, values, missing=first - 1, first=first)
+        return interval_codes(self._search_cache, values, missing=first - 1, first=first)
 
     @cached_property
-    def _stairs(self) -> Stairs:
-        return stairs(self.bounds)
+    def _search_cache(self) -> SearchCache:
+        return search_cache(self.bounds)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # cached properties are recomputed
@@ -275,9 +275,9 @@ class Coder:
 
     def rows(self, part: slice) -> Coder:
         """The encoder of a slice of rows, after `code_categories`; bins, flags and interactions are coded per slice."""
-        tile = Coder(self.sources, {}, {name: column[part] for name, column in self.numbers.items()})
-        tile._codes = {key: codes[part] for key, codes in self._codes.items()}
-        return tile
+        chunk = Coder(self.sources, {}, {name: column[part] for name, column in self.numbers.items()})
+        chunk._codes = {key: codes[part] for key, codes in self._codes.items()}
+        return chunk
 
     def take(
         self,

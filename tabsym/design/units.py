@@ -118,13 +118,13 @@ class Units:
         if spec.intercept is not None:
             intercept_coefs = spec.coefs(spec.intercept.factors[0].block)
             shifts[intercept_coefs] += self.centre / spec.intercept.constant
-        for index, home in spec.centering_terms.items():
+        for index, main_effect in spec.centering_terms.items():
             term = spec.fitted_terms[index]
             assert term.numeric is not None
             moved = np.asarray(term.constant * self.means[term.numeric])
             for factor in term.factors:
                 moved = moved * theta[spec.coefs(factor.block)]
-            shifts[spec.coefs(home.factors[0].block)] -= moved / home.constant
+            shifts[spec.coefs(main_effect.factors[0].block)] -= moved / main_effect.constant
         return shifts
 
 

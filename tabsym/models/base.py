@@ -284,7 +284,7 @@ class WideBase(InspectionMethods, TableEstimator):
         self, config: Config, fitted: Fitted, training: Training, n_rows: int, sums: dict[str, float] | None
     ) -> KeyboardInterrupt | None:
         """Set the fitted attributes; `training`: the rows, or a sample of them."""
-        outcome = fitted.outcome
+        training_result = fitted.training_result
         uncertainty = fitted.model.uncertainty
         if uncertainty is not None and self._class_effect != 1.0:  # a weight is no repeated row
             uncertainty = uncertainty.times(self._class_effect)
@@ -299,11 +299,16 @@ class WideBase(InspectionMethods, TableEstimator):
         self._remember(training)
         if sums is not None:
             self._sums = sums
-        self._keep(fitted.model, outcome.loss_curve, outcome.validation_curve, n_rows * len(outcome.loss_curve))
+        self._keep(
+            fitted.model,
+            training_result.loss_curve,
+            training_result.validation_curve,
+            n_rows * len(training_result.loss_curve),
+        )
         self._by_formula = config.formula is not None
-        if not outcome.interrupted:
+        if not training_result.interrupted:
             return None
-        done = plural(len(outcome.loss_curve), "iteration" if isinstance(config.optimizer, Newton) else "epoch")
+        done = plural(len(training_result.loss_curve), "iteration" if isinstance(config.optimizer, Newton) else "epoch")
         return KeyboardInterrupt(f"Stopped after {done}; the model is fitted, and usable.")
 
     def _remember(self, training: Training) -> None:

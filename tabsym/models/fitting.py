@@ -50,7 +50,7 @@ from tabsym.models.start import (
     with_state,
 )
 from tabsym.solvers.newton import Newton
-from tabsym.solvers.sgd.loop import Outcome, RowNumbers, Split, is_known_to_do, search_rate, split_rows, train
+from tabsym.solvers.sgd.loop import RowNumbers, Split, TrainingResult, is_known_to_do, search_rate, split_rows, train
 from tabsym.solvers.sgd.options import Options
 
 Floats = NDArray[np.float64]
@@ -63,7 +63,7 @@ class Fitted:
     """The result of a fit; `chosen`: the interactions, where they were selected."""
 
     model: WideModel
-    outcome: Outcome
+    training_result: TrainingResult
     chosen: list[Chosen] | None = None
 
 
@@ -93,20 +93,20 @@ def fit_model(
         model, coded = initial_model(config, NO_SGD_STATE, spec, training, loss, n_outputs, column_codes, rng)
         size = f"{plural(len(model.spec.blocks), 'term')} coded: {plural(model.spec.n_coefs, 'coefficient')}"
         show_progress(config.verbose, f"{size}, {plural(training.n_rows, 'row')}")
-        model, outcome = solve(config, model, coded, rng, precomputed.sampler)
+        model, training_result = solve(config, model, coded, rng, precomputed.sampler)
         for term in fixed:
             model = with_fixed_term(model, term, training)
-        return Fitted(model, outcome, chosen)
+        return Fitted(model, training_result, chosen)
     options = training_options(config, spec, len(training.y), chosen=bool(chosen))
     model, coded = initial_model(config, options.columns, spec, training, loss, n_outputs, column_codes, rng)
     rows = coded.lay(model, options, rng, config.n_jobs)
     del coded  # free the memory before training
     model = begin(model, rows, config)
     split = split_rows(len(rows.y), options, rng)
-    model, outcome = _advance(model, rows, options, rng, split, search=config.learning_rate is None)
+    model, training_result = _advance(model, rows, options, rng, split, search=config.learning_rate is None)
     if config.learning_rate is None or config.epochs is None:  # given learning rate and epochs: no correction
         model = _settle(model, rows, split[1])
-    return Fitted(_identified(config, model), outcome, chosen)
+    return Fitted(_identified(config, model), training_result, chosen)
 
 
 def plan_terms(
@@ -213,8 +213,8 @@ def continue_model(
         model, coded = _go_on(config, options, model, training, rng)
         rows = coded.lay(model, options, rng, config.n_jobs)
     split = split_rows(len(rows.y), options, rng)
-    model, outcome = _advance(model, rows, options, rng, split, search=False)
-    return Fitted(_identified(config, model), outcome)
+    model, training_result = _advance(model, rows, options, rng, split, search=False)
+    return Fitted(_identified(config, model), training_result)
 
 
 def _identified(config: Config, model: WideModel) -> WideModel:
@@ -253,7 +253,7 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
 
 def _advance(
     model: WideModel, rows: Rows, options: Options, rng: Rng, split: Split, *, search: bool
-) -> tuple[WideModel, Outcome]:
+) -> tuple[WideModel, TrainingResult]:
     """Train the model on rows; update its counts."""
     spec, task = model.spec, task_of(model)
     counts = rows_by_coef(rows.codes, spec)
@@ -268,8 +268,8 @@ def _advance(
     model = replace(model, counts=model.counts + counts, weights=model.weights + weights)
     if search and not is_known_to_do(options, spec):
         options = options.at_rate(search_rate(rows, split, coef_weight, model.state, task, options, rng))
-    outcome = train(rows, coef_weight, model.state, task, options, rng, model.n_steps, split)
-    return with_state(model, outcome.state, outcome.n_steps), outcome
+    training_result = train(rows, coef_weight, model.state, task, options, rng, model.n_steps, split)
+    return with_state(model, training_result.state, training_result.n_steps), training_result
 
 
 def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
@@ -285,8 +285,8 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
     scores = scores_of(model, rows, coefs_scaled)
     shift = settled_shift(training_loss(model), scores, rows.y, weight)
     if len(held_out):
-        task, judges = task_of(model), rows.take(held_out, model.n_outputs)
-        if task.mean_loss(scores[held_out] + shift, judges) > task.mean_loss(scores[held_out], judges):
+        task, held_out_rows = task_of(model), rows.take(held_out, model.n_outputs)
+        if task.mean_loss(scores[held_out] + shift, held_out_rows) > task.mean_loss(scores[held_out], held_out_rows):
             return model
     first = model.spec.coefs(constant.factors[0].block).start * model.n_outputs
     state = model.state.copy()

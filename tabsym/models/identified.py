@@ -631,8 +631,8 @@ def _slopes_beside(model: WideModel, separated: dict[int, NDArray[np.bool_]]) ->
     spec, uncertainty = model.spec, model.uncertainty
     assert uncertainty is not None
     slopes = {}
-    for index, home in spec.centering_terms.items():
-        term, is_infinite = spec.fitted_terms[index], separated.get(home.factors[0].block)
+    for index, main_effect in spec.centering_terms.items():
+        term, is_infinite = spec.fitted_terms[index], separated.get(main_effect.factors[0].block)
         block = term.factors[0].block
         if is_infinite is not None and spec.stands_alone(term) and np.isinf(uncertainty.variances[block]):
             slopes[block] = is_infinite | separated.get(block, False)

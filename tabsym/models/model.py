@@ -29,7 +29,7 @@ from tabsym.solvers.sgd.options import StateColumns
 
 Floats = NDArray[np.float64]
 
-TILE_CODES = 1 << 21
+CHUNK_CODES = 1 << 21
 """Number of codes per chunk at prediction, so that memory does not grow with rows times terms."""
 
 
@@ -125,13 +125,13 @@ class WideModel:
     def margins_of(self, coder: Coder, n_rows: int, n_jobs: int | None = None) -> Floats:
         """Linear predictors (n_rows, K) of the table of `coder`, possibly of another model with the same sources."""
         out = np.empty((n_rows, self.n_outputs))
-        tile = max(1, TILE_CODES // max(1, len(self.spec.reads)))
-        if n_rows <= tile:
+        chunk = max(1, CHUNK_CODES // max(1, len(self.spec.reads)))
+        if n_rows <= chunk:
             self._score(coder, out, n_jobs)
         else:
             coder.code_categories()
-            for first in range(0, n_rows, tile):
-                part = slice(first, first + tile)
+            for first in range(0, n_rows, chunk):
+                part = slice(first, first + chunk)
                 self._score(coder.rows(part), out[part], n_jobs)
         fixed = fixed_score(self.spec, coder.numbers, n_rows)
         return out + fixed[:, None] if len(fixed) else out
@@ -151,9 +151,9 @@ class WideModel:
         compiled = self._user_program[0]
         neutral = np.zeros((len(compiled.program.columns), samples.shape[1]))
         variance = np.empty(len(table))
-        tile = max(1, TILE_CODES // (max(1, len(self.spec.reads)) + samples.shape[1]))
-        for first in range(0, len(table), tile):
-            part = slice(first, min(first + tile, len(table)))
+        chunk = max(1, CHUNK_CODES // (max(1, len(self.spec.reads)) + samples.shape[1]))
+        for first in range(0, len(table), chunk):
+            part = slice(first, min(first + chunk, len(table)))
             rows = coder.rows(part)
             out = np.empty((part.stop - part.start, samples.shape[1]))
             laid = self._lay(rows, len(out), n_jobs)
@@ -203,10 +203,10 @@ class WideModel:
     def _unknown(self, block: int, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether codes (n,) of a block have no coefficient, or one without information from training."""
         assert self.uncertainty is not None
-        untold = np.isinf(self.uncertainty.sd[self.spec.coefs(block), 0])
+        unidentified = np.isinf(self.uncertainty.sd[self.spec.coefs(block), 0])
         if self.uncertainty.unknown is not None:  # without a coefficient of their own, but with information on sums
-            untold &= ~self.uncertainty.unknown[0, self.spec.coefs(block)].any(axis=1)
-        return np.asarray(np.append(untold, True)[np.where(codes == UNSEEN, len(untold), codes)])
+            unidentified &= ~self.uncertainty.unknown[0, self.spec.coefs(block)].any(axis=1)
+        return np.asarray(np.append(unidentified, True)[np.where(codes == UNSEEN, len(unidentified), codes)])
 
     def _score(self, coder: Coder, out: Floats, n_jobs: int | None) -> None:
         compiled, _, neutral = self._user_program
@@ -245,12 +245,12 @@ class WideModel:
         of some and the level of others.
         """
         block, centred = self.spec.blocks[index], dict(self.centred)
-        coefs, home = self.spec.coefs(index), self._main_effects.get(index)
+        coefs, main_effect = self.spec.coefs(index), self._main_effects.get(index)
         has_slopes = index in self._main_effects.values()
-        if block.source is None or (index in centred and home is None) or not (block.neutral_mean or has_slopes):
+        if block.source is None or (index in centred and main_effect is None) or not (block.neutral_mean or has_slopes):
             return np.zeros((block.rank, self.n_outputs))
         weights = self.weights[coefs].reshape(-1, block.rank)[:, 0]
-        if home is not None and centred.get(home, False):
+        if main_effect is not None and centred.get(main_effect, False):
             weights = np.ones_like(weights)
         if not weights.any():
             return np.full((block.rank, self.n_outputs), block.start * self.units.sizes[index])
@@ -260,8 +260,14 @@ class WideModel:
     @cached_property
     def _main_effects(self) -> dict[int, int]:
         """For each block of slopes by category the block of the main effect of the same category."""
-        homes = {self.spec.fitted_terms[index]: home for index, home in self.spec.centering_terms.items()}
-        return {term.factors[0].block: home.factors[0].block for term, home in homes.items() if len(term.factors) == 1}
+        main_effects = {
+            self.spec.fitted_terms[index]: main_effect for index, main_effect in self.spec.centering_terms.items()
+        }
+        return {
+            term.factors[0].block: main_effect.factors[0].block
+            for term, main_effect in main_effects.items()
+            if len(term.factors) == 1
+        }
 
 
 MIN_MEAN = 0.1

@@ -44,7 +44,7 @@ from tabsym.solvers.newton.fit import MAX_HELD_OUT, Optimum, Posterior, SolverRe
 from tabsym.solvers.newton.formulas import fit_formula
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.newton.uncertainty import Uncertainty
-from tabsym.solvers.sgd.loop import Outcome
+from tabsym.solvers.sgd.loop import TrainingResult
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
@@ -52,7 +52,7 @@ Rng = np.random.RandomState
 
 def solve(
     config: Config, model: WideModel, coded: Coded, rng: Rng, sampler: Sampler | None = None
-) -> tuple[WideModel, Outcome]:
+) -> tuple[WideModel, TrainingResult]:
     """The model at its optimum; `sampler`: of the rows of `coded`."""
     by_blocks = is_sum_of_blocks(model.spec)
     _refuse_options(config, model, by_blocks=by_blocks)
@@ -63,29 +63,29 @@ def solve(
             terms, optimum = _by_blocks(config, ridge, model, coded, rows, units, rng, sampler)
             if not config.newton.posterior:
                 fitted, losses = _at_optimum(model, terms, optimum), [optimum.solver.mean_loss()] * optimum.n_iterations
-                return fitted, Outcome(fitted.state, 0, losses, [], optimum.interrupted)
+                return fitted, TrainingResult(fitted.state, 0, losses, [], optimum.interrupted)
 
             def likely(fitted: WideModel, uncertainty: Uncertainty) -> Uncertainty:
                 return _with_likelihood(fitted, uncertainty, optimum.solver.scores(), coded.training, units)
 
             return conclude(config, model, terms, optimum, units, rng, likely)
         copies = coded.training.copies
-        answer = fit_formula(model.spec, rows, task_of(model), config.newton, ridge, model.state[:, 0], rng, copies)
-        dispersion = answer.uncertainty.dispersion
-        answer = in_users_target(answer, units)
-        fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)
-        uncertainty = in_users_units(fitted, answer)
-        weights = centering_weights(model, by_category=is_random_effect(model, answer.uncertainty.variances))
+        result = fit_formula(model.spec, rows, task_of(model), config.newton, ridge, model.state[:, 0], rng, copies)
+        dispersion = result.uncertainty.dispersion
+        result = in_users_target(result, units)
+        fitted = with_state(model, model.columns.blank(result.coefs_scaled.ravel()), 0)
+        uncertainty = in_users_units(fitted, result)
+        weights = centering_weights(model, by_category=is_random_effect(model, result.uncertainty.variances))
         fitted = identify(fitted, weights)
-        if answer.whole is not None:
-            uncertainty = with_joint_covariances_of_formula(fitted, uncertainty, answer.whole, dispersion, weights)
-        scores = scores_of(model, rows, answer.coefs_scaled)
+        if result.whole is not None:
+            uncertainty = with_joint_covariances_of_formula(fitted, uncertainty, result.whole, dispersion, weights)
+        scores = scores_of(model, rows, result.coefs_scaled)
         fitted = replace(fitted, uncertainty=_with_likelihood(fitted, uncertainty, scores, coded.training, units))
         least = float(training_loss(model).predict(scores).min(initial=np.inf))
-        fitted, outcome = _ended(config, fitted, answer, answer.interrupted, least)
-        if answer.whole is not None:
+        fitted, training_result = _ended(config, fitted, result, result.interrupted, least)
+        if result.whole is not None:
             _warn_of_aliases(config.caller, fitted, model.spec.blocks)
-        return fitted, outcome
+        return fitted, training_result
 
 
 def _refuse_options(config: Config, model: WideModel, *, by_blocks: bool) -> None:
@@ -125,7 +125,7 @@ def conclude(
     units: TargetUnits,
     rng: Rng,
     with_likelihood: Callable[[WideModel, Uncertainty], Uncertainty],
-) -> tuple[WideModel, Outcome]:
+) -> tuple[WideModel, TrainingResult]:
     """The fitted model of a sum of terms at its optimum; `with_likelihood` adds that of the training rows."""
     by_category = has_mean_by_category(model.spec, terms, optimum.solver)
     weights = centering_weights(model, by_category=by_category)
@@ -133,52 +133,52 @@ def conclude(
     if whole is not None:
         optimum.components.count_jointly(whole.edf)
     posterior = posterior_of(optimum, config.newton, rng)
-    answer = _answered(model, terms, optimum, posterior)
+    result = _result_of(model, terms, optimum, posterior)
     if not posterior.drawn:
         warn_user(
             f"{config.caller} ended its draws of the posterior short: deviations may be too small; give "
             "alpha='auto' or a larger one.",
             ConvergenceWarning,
         )
-    answer = in_users_target(answer, units)
-    fitted = with_state(model, model.columns.blank(answer.coefs_scaled.ravel()), 0)
-    uncertainty = in_users_units(fitted, answer)
+    result = in_users_target(result, units)
+    fitted = with_state(model, model.columns.blank(result.coefs_scaled.ravel()), 0)
+    uncertainty = in_users_units(fitted, result)
     fitted = identify(fitted, weights)
     uncertainty = with_joint_covariances(fitted, uncertainty, optimum, weights, by_category, whole)
     fitted = replace(fitted, uncertainty=with_likelihood(fitted, uncertainty))
     least, certain = optimum.solver.least_predicted(), without_doubt(model, optimum.solver)
     complete = completely_separated(optimum.solver)
-    fitted, outcome = _ended(config, fitted, answer, optimum.interrupted, least, certain, complete)
+    fitted, training_result = _ended(config, fitted, result, optimum.interrupted, least, certain, complete)
     aliased = optimum.aliased or [index for index, term in enumerate(terms) if term.prior is Prior.FLAT]
     _warn_of_aliases(config.caller, fitted, [model.spec.blocks[terms[index].block] for index in aliased])
-    return fitted, outcome
+    return fitted, training_result
 
 
 def _ended(
     config: Config,
     fitted: WideModel,
-    answer: SolverResult,
+    result: SolverResult,
     interrupted: bool,
     least: float,
     certain: NDArray[np.bool_] | None = None,
     complete: NDArray[np.bool_] | None = None,
-) -> tuple[WideModel, Outcome]:
+) -> tuple[WideModel, TrainingResult]:
     """The model without idle terms, and warnings of what went wrong; the last three: see `with_separation`."""
-    if not answer.converged and not interrupted:
+    if not result.converged and not interrupted:
         warn_user(
-            f"{config.caller} ended short of the optimum after {plural(answer.n_iterations, 'iteration')} in all; give "
+            f"{config.caller} ended short of the optimum after {plural(result.n_iterations, 'iteration')} in all; give "
             f"max_iter={10 * config.newton.max_passes}, or a larger tol.",
             ConvergenceWarning,
         )
-    if np.isnan(answer.uncertainty.dispersion):
+    if np.isnan(result.uncertainty.dispersion):
         warn_user(
             f"{config.caller}: the model has as many coefficients as the rows can determine, so that no residual "
             "degrees of freedom are left: dispersion_, standard deviations and p are NaN; give more rows, fewer terms, "
             "or penalties (alpha='auto', or a number)."
         )
-    fitted = without_idle(with_separation(config.caller, fitted, answer.loss, least, certain, complete))
-    show_progress(config.verbose, f"{plural(answer.n_iterations, 'iteration')}, mean loss {answer.loss:.6g}")
-    return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_iterations, [], interrupted)
+    fitted = without_idle(with_separation(config.caller, fitted, result.loss, least, certain, complete))
+    show_progress(config.verbose, f"{plural(result.n_iterations, 'iteration')}, mean loss {result.loss:.6g}")
+    return fitted, TrainingResult(fitted.state, 0, [result.loss] * result.n_iterations, [], interrupted)
 
 
 def _warn_of_aliases(caller: str, model: WideModel, aliased: Sequence[Block]) -> None:
@@ -283,7 +283,7 @@ def _by_blocks(
     return terms, find_optimum(solver, config.newton, ridge, start, rng, fixed)
 
 
-def _answered(model: WideModel, terms: list[SolverTerm], optimum: Optimum, posterior: Posterior) -> SolverResult:
+def _result_of(model: WideModel, terms: list[SolverTerm], optimum: Optimum, posterior: Posterior) -> SolverResult:
     """Arrange the solver result by the coefficients of the model."""
     spec, coefs_scaled = model.spec, model.state[:, 0].reshape(-1, model.n_outputs)
     solver, components = optimum.solver, optimum.components
@@ -502,16 +502,16 @@ def _parts_of(name: str) -> tuple[str, tuple[str, ...]]:
     return start + " | ".join(before), tuple(sorted(columns.split(":")))
 
 
-def in_users_target(answer: SolverResult, units: TargetUnits) -> SolverResult:
+def in_users_target(result: SolverResult, units: TargetUnits) -> SolverResult:
     """Convert dispersion and loss to the units of the target; coefficients and posterior do not depend on them."""
-    uncertainty, by = answer.uncertainty, units.of_loss
+    uncertainty, by = result.uncertainty, units.of_loss
     uncertainty = replace(uncertainty, dispersion=by * uncertainty.dispersion, working=by * uncertainty.working)
-    return replace(answer, uncertainty=uncertainty, loss=by * answer.loss + units.added)
+    return replace(result, uncertainty=uncertainty, loss=by * result.loss + units.added)
 
 
-def in_users_units(model: WideModel, answer: SolverResult) -> Uncertainty:
+def in_users_units(model: WideModel, result: SolverResult) -> Uncertainty:
     """Convert the posterior to the original scale, with the uncertainty of terms that compensate for centring."""
-    spec, units, uncertainty = model.spec, model.units, answer.uncertainty
+    spec, units, uncertainty = model.spec, model.units, result.uncertainty
     sd, samples = uncertainty.sd * units.sizes_of_coefs(spec), uncertainty.samples
     if samples is not None:
         samples = units.to_user(spec, samples) - units.to_user(spec, np.zeros_like(samples))
@@ -520,14 +520,14 @@ def in_users_units(model: WideModel, answer: SolverResult) -> Uncertainty:
             sd[coefs] = np.sqrt(np.square(samples[coefs]).mean(axis=1, keepdims=True))
     elif spec.centering_terms:
         variances = np.square(sd)
-        for index, home in spec.centering_terms.items():
+        for index, main_effect in spec.centering_terms.items():
             term = spec.fitted_terms[index]
-            share = term.constant * units.means[term.numeric] / home.constant
-            coefs = spec.coefs(home.factors[0].block)
+            share = term.constant * units.means[term.numeric] / main_effect.constant
+            coefs = spec.coefs(main_effect.factors[0].block)
             if share != 0.0:
                 variances[coefs] += np.square(share * sd[spec.coefs(term.factors[0].block)])
-        if answer.together is not None:
-            _put_homes_together(model, *answer.together, variances)
+        if result.together is not None:
+            _put_main_effects_together(model, *result.together, variances)
         sd = np.sqrt(variances)
     by = units.scale**2
     return replace(
@@ -540,15 +540,17 @@ def in_users_units(model: WideModel, answer: SolverResult) -> Uncertainty:
     )
 
 
-def _put_homes_together(model: WideModel, coefs: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
+def _put_main_effects_together(
+    model: WideModel, coefs: NDArray[np.int64], covariances: Floats, variances: Floats
+) -> None:
     """Set the variances (coefficients, K) of scalars that compensate for centring unpenalized coefficients only."""
     spec, units = model.spec, model.units
-    homes: dict[int, set[int]] = {}
-    for index, home in spec.centering_terms.items():
+    main_effects: dict[int, set[int]] = {}
+    for index, main_effect in spec.centering_terms.items():
         slopes = {spec.coefs(factor.block).start for factor in spec.fitted_terms[index].factors}
-        homes.setdefault(spec.coefs(home.factors[0].block).start, set()).update(slopes)
+        main_effects.setdefault(spec.coefs(main_effect.factors[0].block).start, set()).update(slopes)
     known = set(coefs.tolist())
-    alone = [home for home, slopes in homes.items() if home in known and slopes <= known]
+    alone = [main_effect for main_effect, slopes in main_effects.items() if main_effect in known and slopes <= known]
     if not alone:
         return
     for k in range(covariances.shape[2]):

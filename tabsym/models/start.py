@@ -282,8 +282,8 @@ def with_init(model: WideModel, coefs_scaled: Floats, init: Init) -> Floats:
         if isinstance(init, Mapping) and name in init:
             theta[spec.coefs(index)] *= _scales(init[name], name, model.n_outputs)
     started = model.units.to_training(spec, theta)
-    for home in spec.centering_blocks - given:
-        started[spec.coefs(home)] = coefs_scaled[spec.coefs(home)]
+    for main_effect in spec.centering_blocks - given:
+        started[spec.coefs(main_effect)] = coefs_scaled[spec.coefs(main_effect)]
     return started
 
 

@@ -62,7 +62,7 @@ class WideSGDBase(WideBase):
         self._rng = rng
         n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
         seen = n_rows + (0 if first else self.n_rows_seen_)
-        curve = ([] if first else self.loss_curve_) + fitted.outcome.loss_curve
+        curve = ([] if first else self.loss_curve_) + fitted.training_result.loss_curve
         self._keep(fitted.model, curve, [], seen)
 
 

@@ -265,12 +265,12 @@ class ContextCounting:
     ) -> tuple[Words, ...]:
         """`names`: of the columns whose values are words as they are."""
         categorical = [c for c in table.columns if c.name in names]
-        raws = dict(zip([c.name for c in categorical], encode_columns(categorical, self.n_jobs), strict=True))
+        column_codes = dict(zip([c.name for c in categorical], encode_columns(categorical, self.n_jobs), strict=True))
         cut_by = None
 
         def words_of(column: Column) -> Words:
-            if column.name in raws:
-                return CategoryWords.of(column.name, raws[column.name], keep)
+            if column.name in column_codes:
+                return CategoryWords.of(column.name, column_codes[column.name], keep)
             uncut = isinstance(how := self.how(column.name), str) and how == "passthrough"
             bins = NumberWords(column.name, np.empty(0), False, column.measure, uncut)
             if not bins.uncut:
@@ -279,7 +279,7 @@ class ContextCounting:
                 bins = replace(bins, edges=edges)
             return bins.seen_in(column, keep)
 
-        if any(column.name not in raws and self.how(column.name) == "modl" for column in table.columns):
+        if any(column.name not in column_codes and self.how(column.name) == "modl" for column in table.columns):
             rows = slice(None) if keep is None else keep
             cut_by = _cells(target[0][rows], target[1], None if weight is None else weight[rows])
         return tuple(in_threads(words_of, table.columns, self.n_jobs))

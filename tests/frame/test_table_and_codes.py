@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
 from tabsym.categories import UNSEEN, Categories, encode_columns
-from tabsym.categories.coding import interval_codes, keys_of, stairs
+from tabsym.categories.coding import interval_codes, keys_of, search_cache
 from tabsym.frame import Kind, read_table
 from tests.conftest import FRAMES, as_frame
 from tests.oracles import online as naive
@@ -244,7 +244,7 @@ def test_streams_are_refused_in_a_sentence_where_a_table_is_needed(estimator):
 def test_intervals_are_right_closed_and_nan_is_missing(bounds, values, first):
     bounds = sorted(bounds)
     wanted = [-7 if math.isnan(value) else first + bisect.bisect_left(bounds, value) for value in values + bounds]
-    found = interval_codes(stairs(np.array(bounds)), np.array(values + bounds), missing=-7, first=first)
+    found = interval_codes(search_cache(np.array(bounds)), np.array(values + bounds), missing=-7, first=first)
     assert found.tolist() == wanted
     assert found.dtype == np.int32
 
@@ -254,7 +254,7 @@ def test_intervals_of_many_bounds(n_bounds):
     bounds = np.arange(n_bounds, dtype=np.float64)
     values = np.concatenate([bounds, bounds + 0.5, [-np.inf, np.inf, np.nan]])
     wanted = np.concatenate([np.arange(n_bounds), np.arange(n_bounds) + 1, [0, n_bounds, -1]])
-    np.testing.assert_array_equal(interval_codes(stairs(bounds), values, missing=-1), wanted)
+    np.testing.assert_array_equal(interval_codes(search_cache(bounds), values, missing=-1), wanted)
 
 
 @pytest.mark.parametrize("n", [8, 300])

@@ -67,7 +67,7 @@ def test_rows_of_large_tables_are_scored_part_by_part_to_the_same(formula, rows,
     model = WideRegressor(formula, loss="squared_error", n_posterior_samples=20, random_state=0, **named).fit(X, y)
     new = X.iloc[:40].assign(g=["never seen", *X["g"].iloc[1:40]])
     alone = [model.predict(new.iloc[[row]], return_std=True) for row in range(40)]
-    monkeypatch.setattr(wide_model, "TILE_CODES", 50)
+    monkeypatch.setattr(wide_model, "CHUNK_CODES", 50)
     np.testing.assert_allclose(model.predict(new), [value.item() for value, _ in alone], rtol=1e-12)
     np.testing.assert_allclose(model.predict(new, return_std=True)[1], [sd.item() for _, sd in alone], rtol=1e-12)
 

@@ -651,12 +651,12 @@ def important_terms(model: WideModel, frames: CoefficientFrames) -> list[tuple[s
             name: variance / total for name, (variance, columns) in variances.items() if columns and name not in dropped
         }
         return [(name, fractions[name]) for name in sorted(fractions, key=lambda name: -fractions[name])]
-    spreads = {}
+    deviations = {}
     for name, frame in frames.items():
         values = _split(model, frame, name).values.to_numpy(dtype=np.float64)
         if len(values) > 1 and name not in dropped:
-            spreads[name] = float(np.nanstd(values))
-    return [(name, None) for name in sorted(spreads, key=lambda name: -spreads[name])]
+            deviations[name] = float(np.nanstd(values))
+    return [(name, None) for name in sorted(deviations, key=lambda name: -deviations[name])]
 
 
 def draw_model(

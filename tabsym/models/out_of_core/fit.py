@@ -309,8 +309,8 @@ def fit_parts(
         deviance, likelihood = solver.likelihood(fitted.loss, fitted.units.scale, shift, uncertainty.dispersion)
         return replace(uncertainty, deviance=deviance, log_likelihood=likelihood)
 
-    fitted, outcome = conclude(config, model, terms, optimum, units, rng, likely)
-    return Fitted(fitted, outcome, chosen)
+    fitted, training_result = conclude(config, model, terms, optimum, units, rng, likely)
+    return Fitted(fitted, training_result, chosen)
 
 
 def _refuse_terms(config: Config, spec: ModelSpec, loss: Loss) -> None:

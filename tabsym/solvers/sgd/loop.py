@@ -343,7 +343,7 @@ MIN_UPDATES = 100
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingResult:
     """State after training, number of updates, and mean losses: of each epoch, and of held-out rows after it."""
 
     state: Floats
@@ -389,7 +389,7 @@ class TrainingLoop:
             self.bests.append(self._start)
             self.best_state = self.trainer.save()
 
-    def run(self) -> Outcome:
+    def run(self) -> TrainingResult:
         """Run the epochs; Ctrl-C ends them after the last complete one, if there is one.
 
         Raises
@@ -497,9 +497,9 @@ class TrainingLoop:
             ConvergenceWarning,
         )
 
-    def _outcome(self, *, interrupted: bool = False) -> Outcome:
+    def _outcome(self, *, interrupted: bool = False) -> TrainingResult:
         state, n_steps = self.best_state or (self.trainer.state, self.trainer.n_steps)
-        return Outcome(state, n_steps, self.losses, self.validation, interrupted)
+        return TrainingResult(state, n_steps, self.losses, self.validation, interrupted)
 
 
 def _remedies(options: Options) -> str:
@@ -525,7 +525,7 @@ def train(
     rng: np.random.RandomState,
     n_steps: int = 0,
     split: Split | None = None,
-) -> Outcome:
+) -> TrainingResult:
     """Train a copy of `state` (E * K, width) for up to `options.epochs` epochs.
 
     Ends early where `tol` is set and the loss has converged, or with `early_stopping`, by the loss of the held-out rows
