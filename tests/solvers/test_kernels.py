@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 from sklearn.linear_model import SGDClassifier
 
 from tabsym.categories import CodeMatrix, Cross
@@ -213,7 +214,7 @@ def test_slopes_are_derivatives_of_the_losses(name):
         assert got == pytest.approx(naive.slope(scores, y, name, loss.parameter)[0], rel=1e-5, abs=1e-7)
 
 
-@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if name != "hinge"])
+@pytest.mark.parametrize("name", LOSSES)
 def test_the_best_constant_is_best(name):
     loss = LOSSES[name]
     rng = np.random.default_rng(1)
@@ -230,20 +231,47 @@ def test_the_best_constant_is_best(name):
         assert mean_loss(best) <= mean_loss(moved) + 1e-9
 
 
+OFFSETS = {"none": (0.0, 0.0), "equal": (0.7, 0.0), "differing": (0.0, 2.0)}
+
+
+@pytest.mark.parametrize("offsets", OFFSETS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "multinomial"])
-def test_the_best_constant_beside_offsets_is_best(name, weighted):
+def test_the_best_constant_beside_offsets_is_best(name, weighted, offsets):
     """Of the values that the definition of the loss has on a grid none is lower."""
     loss, rng, n = LOSSES[name], np.random.default_rng(1), 200
     y = rng.integers(0, 2, n).astype(float) if loss.for_classes else rng.gamma(2.0, size=n)
-    offset, weight = 2.0 * rng.normal(size=n), rng.gamma(2.0, size=n) if weighted else None
+    mean, spread = OFFSETS[offsets]
+    offset = mean + spread * rng.normal(size=n)
+    weight = np.where(y > np.median(y), 3.0, 1.0) * rng.gamma(2.0, size=n) if weighted else None
 
     def mean_loss(constant):
         values = [naive.loss_value([o + constant], t, name, loss.parameter) for o, t in zip(offset, y, strict=True)]
         return np.average(values, weights=weight)
 
-    best = best_constant(loss, y, weight, 1, offset[:, None])[0]
+    best = best_constant(loss, y, weight, 1, None if offsets == "none" else offset[:, None])[0]
     assert mean_loss(best) <= min(mean_loss(constant) for constant in np.linspace(-6.0, 6.0, 241)) + 1e-9
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_best_constants_of_three_classes_beside_offsets_predict_their_shares(weighted):
+    """For softmax the gradient of the mean loss is the mean probability of a class less its share."""
+    rng, n = np.random.default_rng(1), 200
+    y, offset = rng.integers(0, 3, n).astype(float), 2.0 * rng.normal(size=(n, 3))
+    weight = rng.gamma(2.0, size=n) + (y == 1) if weighted else None
+    best = best_constant(LOSSES["multinomial"], y, weight, 3, offset)
+    predicted = np.average(softmax(offset + best, axis=1), axis=0, weights=weight)
+    np.testing.assert_allclose(predicted, np.bincount(y.astype(int), weight) / (n if weight is None else weight.sum()))
+
+
+@pytest.mark.parametrize("name", ["poisson", "tweedie"])
+def test_where_all_targets_are_0_predictions_are_1_at_most(name):
+    """The loss falls towards minus infinity: the constant is one for which the largest linear predictor is 0."""
+    offset = np.array([[-1.0], [2.0], [0.5]])
+    zeros, one, loss = np.zeros(3), np.array([0.0, 4.0, 0.0]), LOSSES[name]
+    assert best_constant(loss, zeros, None, 1, None).tolist() == [0.0]
+    for y, weight in ((zeros, None), (zeros, np.array([1.0, 2.0, 3.0])), (one, np.array([1.0, 0.0, 1.0]))):
+        assert best_constant(loss, y, weight, 1, offset).tolist() == [-2.0]
 
 
 def test_first_epoch_by_hand():
