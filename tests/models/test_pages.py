@@ -2,7 +2,7 @@
 
 import re
 import sys
-from itertools import product
+from itertools import pairwise, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -137,6 +137,77 @@ def test_what_explains_is_muted_and_what_is_told_is_not(tmp_path, monkeypatch):
     rows = [(False, "270"), (True, "Rows"), *[(True, "2")] * 3]  # of each column 2 of 3 segments
     assert told(given) == [*before, *rows]
     assert told(model._repr_html_()) == [(False, "WideRegressor:"), *terms, (False, "g[g]")]
+
+
+def shown_coefficients(model, name):
+    """The headings, the lines of the table and the sentence below it."""
+    page = Page(page_module._coefficients(model, name))
+    lines = [[cell.replace("\u2212", "-") for cell in row] for row in page.rows]
+    return lines[0], lines[1:], page.text.partition("".join(page.rows[-1]))[2]
+
+
+def as_shown(frame, keys, counts):
+    """Lines of a frame: numbers in four digits, counts whole, unknown ones as a dash."""
+    return [
+        [key, *("-" if pd.isna(value) else f"{value:,.0f}" if column in counts else f"{value:.4g}"
+                for column, value in row.items())]
+        for key, (_, row) in zip(keys, frame.iterrows(), strict=True)
+    ]  # fmt: skip
+
+
+def test_coefficients_are_listed_by_frequency_and_bins_in_order(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": np.repeat(list("pqrs"), [400, 1700, 400, 500]), "x": rng.choice(9, 3000) / 4.0 - 1.0})
+    X.loc[:9, "x"] = np.nan
+    model = WideRegressor(loss="squared_error", interactions=None)
+    model.fit(X, (X["g"] == "q") + X["x"].fillna(3.0) ** 2 + 0.1 * rng.normal(size=3000))
+    frame = model.coefs_["g"]
+    heads, lines, below = shown_coefficients(model, "g")
+    assert heads == ["category", "value", "sd", "rows"]
+    assert lines == as_shown(frame.loc[list("qspr")], "qspr", ["rows"])  # of equally frequent ones the first first
+    assert lines[0][3] == "1,700" and not below
+    frame = model.coefs_["x"]
+    heads, lines, below = shown_coefficients(model, "x")
+    assert heads == ["bin", "value", "sd", "rows"]
+    ends = [f"{end:.4g}" for end in frame["low"].iloc[2:]]
+    inner = [f"({low}, {high}]" for low, high in pairwise(ends)]
+    keys = ["(missing)", f"\u2264 {ends[0]}", *inner, f"> {ends[-1]}"]
+    assert lines == as_shown(frame[["value", "sd", "rows"]], keys, ["rows"]) and not below
+    monkeypatch.setattr(page_module, "MAX_COEFFICIENTS", 4)
+    heads, lines, below = shown_coefficients(model, "g")
+    assert len(lines) == 4 and not below
+    heads, fewer, below = shown_coefficients(model, "x")
+    assert len(fewer) == 4 and below == f"4 of {len(keys)}."
+    monkeypatch.setattr(page_module, "MAX_COEFFICIENTS", 3)
+    assert shown_coefficients(model, "g")[1:] == (lines[:3], "3 of 4.")
+
+
+def test_classes_called_as_the_columns_beside_them_have_theirs():
+    """Those of bounds and of rows have other names then."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("pqr"), 600), "x": rng.choice(9, 600) / 4.0 - 1.0})
+    y = np.where(X["x"] > 0.5, "high", np.where(X["x"] < -0.5, "low", "rows"))
+    model = WideClassifier(interactions=None).fit(X, np.where(rng.random(600) < 0.2, "low", y))
+    values = ["high", "low", "rows"]
+    for name in ("g", "x"):
+        heads, lines, _ = shown_coefficients(model, name)
+        assert heads[1:4] == values and heads[-1] == "training rows" and len(heads) == 8
+        frame = model.coefs_[name]
+        frame = frame.loc[frame["training rows"].sort_values(ascending=False).index] if name == "g" else frame
+        columns = [*values, *(f"sd {value}" for value in values), "training rows"]
+        assert lines == as_shown(frame[columns], [line[0] for line in lines], ["training rows"])
+
+
+def test_vectors_and_unknown_deviations_are_listed_too():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: rng.choice(list("pqrst"), 400) for name in "ab"})
+    y = rng.normal(size=400)
+    made = WideSGDRegressor("dot(u[a], v[b], rank=2) + d[1]", max_iter=2, random_state=0).fit(X, y)
+    heads, lines, _ = shown_coefficients(made, "u")
+    frame = made.coefs_["u"]
+    assert heads == ["category", *map(str, frame.columns)] and len(frame.columns) == 3
+    frame = frame.iloc[np.argsort(-frame["rows"].to_numpy(), kind="stable")]
+    assert lines == as_shown(frame, frame.index, ["rows"])
 
 
 def test_notebooks_show_fitted_models_and_scikit_learns_diagram_before(model, rows):
