@@ -334,6 +334,20 @@ def test_neighbours_may_be_alike_by_chance():
     assert not is_code("size", values, np.repeat(np.resize([1.0] * 5 + [-1.0] * 5, 20), 3))  # 16 of 19 pairs
 
 
+def test_numbers_seen_once_say_nothing_of_an_order():
+    """Their mean is one row's: neither what neighbours have in common, nor whether values differ, is told by them."""
+    values, times = np.array(spread(60, 0, 2000), dtype=float), np.resize([5, 1, 1], 60)
+    rows = np.repeat(values, times)
+    like_neighbours = np.resize([1.0, 1.0, -1.0, -1.0, -1.0, 1.0], 60)  # numbers seen five times alternate
+    assert is_code("size", rows, np.repeat(like_neighbours, times))
+    halves = np.resize([1.0] * 30 + [-1.0] * 30, 60)
+    alternating = np.where(times == 1, np.resize([1.0, -1.0], 60), halves)  # those seen five times fall once
+    assert not is_code("size", rows, np.repeat(alternating, times))
+    noise = np.random.default_rng(0).normal(size=60)
+    alone = np.where(times == 1, 10.0 * np.resize([1.0, 1.0, -1.0], 60), 0.1 * noise)  # only those seen once differ
+    assert not is_code("size", rows, np.repeat(alone, times))
+
+
 def test_numbers_with_a_fraction_or_an_infinite_one_are_not_whole():
     for values in ([0.5, 1.0], [1.0, np.inf], [np.nan], []):
         assert whole_values(np.array(values)).tolist() == []
