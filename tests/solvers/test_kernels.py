@@ -253,15 +253,17 @@ def test_the_best_constant_beside_offsets_is_best(name, weighted, offsets):
     assert mean_loss(best) <= min(mean_loss(constant) for constant in np.linspace(-6.0, 6.0, 241)) + 1e-9
 
 
+@pytest.mark.parametrize("apart", [2.0, 30.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_best_constants_of_three_classes_beside_offsets_predict_their_shares(weighted):
-    """For softmax the gradient of the mean loss is the mean probability of a class less its share."""
+def test_the_best_constants_of_three_classes_beside_offsets_predict_their_shares(weighted, apart):
+    """For softmax the gradient of the mean loss is the mean probability of a class less its share; their mean is 0."""
     rng, n = np.random.default_rng(1), 200
-    y, offset = rng.integers(0, 3, n).astype(float), 2.0 * rng.normal(size=(n, 3))
+    y, offset = rng.integers(0, 3, n).astype(float), rng.normal(size=(n, 3)) + apart * np.array([0.0, 1.0, -1.0])
     weight = rng.gamma(2.0, size=n) + (y == 1) if weighted else None
     best = best_constant(LOSSES["multinomial"], y, weight, 3, offset)
     predicted = np.average(softmax(offset + best, axis=1), axis=0, weights=weight)
     np.testing.assert_allclose(predicted, np.bincount(y.astype(int), weight) / (n if weight is None else weight.sum()))
+    assert best.mean() == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["poisson", "tweedie"])
