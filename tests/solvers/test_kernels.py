@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import softmax
+from scipy import stats
+from scipy.special import log_softmax, softmax
 from sklearn.linear_model import SGDClassifier
 
 from tabsym.categories import CodeMatrix, Cross
 from tabsym.design.model_spec import CompiledTerm, Rows, Slot, compile_program
-from tabsym.losses.loss import LOSSES, best_constant
+from tabsym.losses.loss import LOSSES, best_constant, deviance_and_likelihood
 from tabsym.solvers.sgd.loop import Task, train
 from tabsym.solvers.sgd.options import SGD, Adagrad, Adam, Options, RMSprop
 from tests.oracles import online as naive
@@ -274,6 +275,41 @@ def test_where_all_targets_are_0_predictions_are_1_at_most(name):
     assert best_constant(loss, zeros, None, 1, None).tolist() == [0.0]
     for y, weight in ((zeros, None), (zeros, np.array([1.0, 2.0, 3.0])), (one, np.array([1.0, 0.0, 1.0]))):
         assert best_constant(loss, y, weight, 1, offset).tolist() == [-2.0]
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["squared_error", "poisson", "gamma", "logistic", "multinomial", "tweedie"])
+def test_the_likelihood_is_that_of_the_distribution(name, weighted, copied):
+    """scipy's, of each copy of a row with its part of the weight; a gamma variable's by the dispersion over the weight.
+
+    That of a normal variable at the variance which fits best. There is none for Tweedie's.
+    """
+    rng, n, dispersion = np.random.default_rng(0), 60, 0.4
+    times = rng.integers(1, 4, n) if copied else np.ones(n, dtype=int)
+    weight = rng.gamma(2.0, size=n) * times if weighted else times.astype(float)
+    weight *= times.sum() / weight.sum()
+    loss, margins = LOSSES[name], rng.normal(size=(n, 3 if name == "multinomial" else 1))
+    each, index = (weight / times)[np.repeat(np.arange(n), times)], np.repeat(np.arange(n), times)
+    mean = np.exp(margins[index, 0])
+    y = rng.poisson(2.0, n) if name == "poisson" else rng.gamma(2.0, size=n)
+    y = rng.integers(0, 3 if name == "multinomial" else 2, n).astype(float) if loss.for_classes else y.astype(float)
+    if name == "squared_error":
+        variance = np.average((y - margins[:, 0]) ** 2, weights=weight)
+        wanted = stats.norm.logpdf(y[index], margins[index, 0], np.sqrt(variance / each)).sum()
+    elif name == "poisson":
+        wanted = each @ stats.poisson.logpmf(y[index], mean)
+    elif name == "gamma":
+        shape = each / dispersion
+        wanted = stats.gamma.logpdf(y[index], shape, scale=mean / shape).sum()
+    elif name == "tweedie":
+        wanted = np.nan
+    else:
+        scores = np.column_stack([np.zeros(n), margins]) if name == "logistic" else margins
+        wanted = weight @ log_softmax(scores, axis=1)[np.arange(n), y.astype(int)]
+    given = weight if weighted or copied else None
+    found = deviance_and_likelihood(loss, margins, y, given, dispersion, times if copied else None)[1]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
 def test_first_epoch_by_hand():
