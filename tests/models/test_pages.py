@@ -338,6 +338,7 @@ def test_calibration_and_lift_are_those_of_the_rows(monkeypatch):
     curve = [line.get_xydata() for line in ax.lines if len(line.get_xydata()) == 10]
     np.testing.assert_allclose(curve, [wanted])
     assert ax.get_xlabel() == "predicted (means of tenths of the rows)" and ax.get_ylabel() == "observed"
+    assert ax.get_legend() is None  # of one curve
     assert "calibration" in ax.get_title(loc="left") + ax.get_title(loc="right")
     (ax,) = figures["Lift by decile"].axes
     lines = {line.get_label(): line.get_ydata() for line in ax.lines}
