@@ -14,7 +14,7 @@ from sklearn.linear_model import SGDClassifier
 
 from tabsym.categories import CodeMatrix, Cross
 from tabsym.design.model_spec import CompiledTerm, Rows, Slot, compile_program
-from tabsym.losses.loss import LOSSES, best_constant, deviance_and_likelihood
+from tabsym.losses.loss import LOSSES, best_constant, deviance_and_likelihood, settled_shift
 from tabsym.solvers.sgd.loop import Task, train
 from tabsym.solvers.sgd.options import SGD, Adagrad, Adam, Options, RMSprop
 from tests.oracles import online as naive
@@ -275,6 +275,31 @@ def test_where_all_targets_are_0_predictions_are_1_at_most(name):
     assert best_constant(loss, zeros, None, 1, None).tolist() == [0.0]
     for y, weight in ((zeros, None), (zeros, np.array([1.0, 2.0, 3.0])), (one, np.array([1.0, 0.0, 1.0]))):
         assert best_constant(loss, y, weight, 1, offset).tolist() == [-2.0]
+
+
+@pytest.mark.parametrize(("name", "y"), [("logistic", 0.0), ("logistic", 1.0), ("poisson", 0.0)])
+def test_rows_of_one_class_and_counts_of_0_are_shifted_nowhere(name, y):
+    """The shift by which predictions would sum to them is infinite; a class without a row counts as half a row."""
+    offset, targets, loss = np.array([[0.5], [-1.0], [2.0], [0.0]]), np.full(4, y), LOSSES[name]
+    assert settled_shift(loss, offset, targets, None).tolist() == [0.0]
+    assert settled_shift(loss, offset, targets, np.ones(4)).tolist() == [0.0]
+    if name == "logistic":
+        wanted = [np.log(4.5 / 0.5) * (1.0 if y else -1.0)]
+        for given in (None, offset):
+            np.testing.assert_allclose(best_constant(loss, targets, None, 1, given), wanted)
+            np.testing.assert_allclose(best_constant(loss, targets, np.full(4, 3.0), 1, given), wanted)
+
+
+def test_a_class_without_rows_is_left_where_it_is():
+    """Shifts of the others are those of the model without it."""
+    rng = np.random.default_rng(0)
+    y, margins = rng.choice([0.0, 2.0], 50), rng.normal(size=(50, 3))
+    margins[:, 1] = -40.0  # of no probability to speak of
+    shift, two = (
+        settled_shift(LOSSES["multinomial"], margins, y, None),
+        settled_shift(LOSSES["logistic"], margins[:, [2]] - margins[:, [0]], (y == 2).astype(float), None),
+    )
+    assert shift[1] == 0.0 and shift[2] - shift[0] == pytest.approx(two[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("copied", [False, True])
