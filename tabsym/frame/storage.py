@@ -231,7 +231,8 @@ def moments_of(stored: Any) -> NDArray[Any] | None:
             return out
         arrow = arrow_in(stored)
         return _without_zone(stored) if arrow is None else _numpy_of_arrow(arrow)
-    return _moments_of_objects(stored) if getattr(stored, "dtype", None) == object else None
+    is_object = isinstance(getattr(stored, "dtype", None), np.dtype) and stored.dtype == object
+    return _moments_of_objects(stored) if is_object else None
 
 
 def _moments_of_objects(values: NDArray[Any]) -> NDArray[Any] | None:
