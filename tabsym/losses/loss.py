@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, gammaln, logsumexp, softmax, xlogy
 
 from tabsym.jit import by_parts, inlined, kernel, kernels_by
@@ -429,8 +428,8 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
         relative = None if weights is None else weights / weights.mean()
         counts = np.bincount(y.astype(np.int64), relative, max(n_outputs, 2)).astype(np.float64)
         counts = counts if counts.all() else counts + 0.5
-        log_share = np.log(counts / counts.sum())
-        start = log_share[1:] - log_share[:1] if loss.code == LOGISTIC else log_share - log_share.mean()
+        logs = np.log(counts)
+        start = logs[1:] - logs[:1] if loss.code == LOGISTIC else logs - logs.mean()
         return start if offset is None else start + settled_shift(loss, margins + start, y, weights)
     if loss.code == HINGE:
         return _best_hinge(y, weights, margins[:, 0])
@@ -447,16 +446,13 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
 
 
 def _best_hinge(y: Floats, weights: Floats | None, offset: Floats) -> Floats:
-    side = np.where(y > 0, 1.0, -1.0)
-    if not offset.any():
-        return np.array([1.0 if np.average(side, weights=weights) > 0 else -1.0])
-    bounds = float(-1.0 - offset.max()), float(1.0 - offset.min())
-    if bounds[0] >= bounds[1]:
-        return np.array([bounds[0]])
-    minimum = minimize_scalar(
-        lambda c: np.average(np.maximum(0.0, 1.0 - side * (offset + c)), weights=weights), bounds=bounds
-    )
-    return np.array([minimum.x])
+    """Where the slope of the mean loss passes 0: from minus the fraction of class 1 it rises by the weight of each row
+    where that row's margin is 1.
+    """
+    is_first = y > 0
+    fraction = np.average(is_first, weights=weights)
+    at_margin = np.where(is_first, 1.0, -1.0) - offset
+    return np.array([np.quantile(at_margin, fraction, weights=weights, method="inverted_cdf")])
 
 
 def _best_log(loss: Loss, y: Floats, weights: Floats | None, offset: Floats) -> Floats:

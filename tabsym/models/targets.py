@@ -37,6 +37,9 @@ def score_of(estimator: Any, y: Any, predicted: NDArray[Any], sample_weight: Any
         estimator = estimator[-1]
     power = getattr(estimator, "_power_of_score", lambda: None)()
     if power is not None:
+        weighted = target if sample_weight is None else np.asarray(sample_weight) * target
+        if not np.any(weighted):  # the deviance of ever smaller constants falls to 0, by which D² is divided
+            return 0.0
         return float(d2_tweedie_score(target, predicted, sample_weight=sample_weight, power=power))
     measure = accuracy_score if is_classifier(estimator) else r2_score
     return float(measure(target, predicted, sample_weight=sample_weight))
@@ -323,8 +326,10 @@ class WideRegressorBase(RegressorMixin, WideBase):
         weight, loss = check_weights(sample_weight, len(table)), self.model_.loss
         check_target_of_loss(target, loss)
         margins = self._margins(rows, offset)
-        constant = np.full_like(margins, best_constant(loss, target, weight, 1, added)[0])
-        worst = deviance(loss, constant if added is None else constant + added, target, weight)
+        worst = 0.0  # where all targets are 0: of a constant that is ever smaller
+        if (target if weight is None else weight * target).any():
+            constant = np.full_like(margins, best_constant(loss, target, weight, 1, added)[0])
+            worst = deviance(loss, constant if added is None else constant + added, target, weight)
         explained = deviance(loss, margins, target, weight)
         if worst <= 0.0:
             return 1.0 if explained <= 0.0 else 0.0

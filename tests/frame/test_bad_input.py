@@ -63,6 +63,26 @@ def test_duplicate_columns(estimator):
         estimator.fit(frame, Y)
 
 
+@pytest.mark.parametrize("names", [["a", 0], [0, "a"], ["a", ("b", 1)]])
+def test_names_are_all_text_or_none_is(estimator, names):
+    with pytest.raises(TypeError, match="Feature names are only supported if all input features have string names"):
+        estimator.fit(table().set_axis(pd.Index(names, dtype=object), axis=1), Y)
+
+
+def test_names_that_are_equal_as_text_are_duplicates(estimator):
+    frame = table().set_axis(pd.Index([("a", 1), _Named()], dtype=object), axis=1)
+    with pytest.raises(ValueError, match="Duplicate column name"):
+        estimator.fit(frame, Y)
+    assert estimator.fit(table().set_axis([1, 0], axis=1), Y).n_features_in_ == 2
+
+
+class _Named:
+    """Another object with the text of a tuple."""
+
+    def __str__(self):
+        return str(("a", 1))
+
+
 def test_duplicate_columns_of_arrow(estimator):
     frame = pa.Table.from_arrays([pa.array(["u"] * 4), pa.array(["v"] * 4)], names=["a", "a"])
     with pytest.raises(ValueError, match="Duplicate column name 'a': rename"):

@@ -24,7 +24,14 @@ from tabsym import (
     WideEncoder,
     WideSGDClassifier,
 )
-from tabsym.frame.meaning import check_later_cells, is_code, kind_of_whole_numbers, whole_values
+from tabsym.frame.meaning import (
+    check_later_cells,
+    is_code,
+    kind_of_whole_numbers,
+    looks_like_dates,
+    looks_like_times,
+    whole_values,
+)
 from tabsym.integrations import load_adapter
 from tests.options import GLM
 
@@ -334,6 +341,20 @@ def test_neighbours_may_be_alike_by_chance():
     assert not is_code("size", values, np.repeat(np.resize([1.0] * 5 + [-1.0] * 5, 20), 3))  # 16 of 19 pairs
 
 
+def test_numbers_seen_once_say_nothing_of_an_order():
+    """Their mean is one row's: neither what neighbours have in common, nor whether values differ, is told by them."""
+    values, times = np.array(spread(60, 0, 2000), dtype=float), np.resize([5, 1, 1], 60)
+    rows = np.repeat(values, times)
+    like_neighbours = np.resize([1.0, 1.0, -1.0, -1.0, -1.0, 1.0], 60)  # numbers seen five times alternate
+    assert is_code("size", rows, np.repeat(like_neighbours, times))
+    halves = np.resize([1.0] * 30 + [-1.0] * 30, 60)
+    alternating = np.where(times == 1, np.resize([1.0, -1.0], 60), halves)  # those seen five times fall once
+    assert not is_code("size", rows, np.repeat(alternating, times))
+    noise = np.random.default_rng(0).normal(size=60)
+    alone = np.where(times == 1, 10.0 * np.resize([1.0, 1.0, -1.0], 60), 0.1 * noise)  # only those seen once differ
+    assert not is_code("size", rows, np.repeat(alone, times))
+
+
 def test_numbers_with_a_fraction_or_an_infinite_one_are_not_whole():
     for values in ([0.5, 1.0], [1.0, np.inf], [np.nan], []):
         assert whole_values(np.array(values)).tolist() == []
@@ -419,3 +440,38 @@ def test_half_of_the_later_cells_is_another_column(recwarn):
             check_later_cells("x", cells, n_present, "numbers")
     check_later_cells("x", [], 0, "numbers")
     assert not recwarn
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted"),
+    [
+        (["3.4.2024"] * 51 + ["3.4.24"] * 49, True),  # most have a year
+        (["3.4.2024"] * 50 + ["3.4.24"] * 50, False),
+        (["3.4.2024"] * 95 + ["soon"] * 5, True),
+        (["3.4.2024"] * 94 + ["soon"] * 6, False),
+        (["3.4.2024"] * 19 + ["n/a", " ", None] * 9 + ["soon"], True),  # of those that are there
+        (["3.4.2024"] * 200 + ["soon"] * 200, True),  # the first two hundred
+        (["soon"] + ["3.4.2024"] * 18 + ["soon"] * 400, False),
+        (["n/a", None], False),
+        ([], False),
+    ],
+)
+def test_text_looks_like_dates_by_its_beginnings_and_years(cells, wanted):
+    assert looks_like_dates(pd.Series(cells, dtype="str")) is wanted
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted"),
+    [
+        (["9:45", "09:45:30", "9:45 PM", "120:15", "9:45:30.25am"], True),
+        (["9:45"] * 95 + ["noon"] * 5, True),
+        (["9:45"] * 94 + ["noon"] * 6, False),
+        (["9:45"] * 19 + ["n/a", None] * 9 + ["noon"], True),
+        (["9:45"] * 200 + ["noon"] * 200, True),
+        (["at 9:45"], False),
+        (["n/a", None], False),
+        ([], False),
+    ],
+)
+def test_text_looks_like_times_of_day(cells, wanted):
+    assert looks_like_times(pd.Series(cells, dtype="str")) is wanted

@@ -347,12 +347,44 @@ def search_of_codes(codes, y, fold, penalty):
     return columns, held_out, AutoInteractions(folds=2, within_categories=True, penalty=penalty)
 
 
-@pytest.mark.parametrize(("n_own", "is_one"), [(99, False), (100, True), (1000, True), (1001, False)])
-def test_a_category_of_its_own_has_a_hundred_rows_and_a_quarter_of_all_at_most(n_own, is_one):
-    search = _Search(*search_of_codes(*codes_of_one_category(n_own), penalty=1.0), n_jobs=1)
+@pytest.mark.parametrize(
+    ("n_own", "times", "is_one"),
+    [(99, 1, False), (100, 1, True), (1000, 1, True), (1001, 1, False), (49, 2, False), (50, 2, True), (1000, 2, True),
+     (1001, 2, False)],
+)  # fmt: skip
+def test_a_category_of_its_own_has_a_hundred_rows_and_a_quarter_of_all_at_most(n_own, times, is_one):
+    """Rows, and not rows of the table where each stands for two."""
+    codes, y, fold = codes_of_one_category(n_own)
+    columns, held_out, options = search_of_codes(codes, y, fold, penalty=1.0)
+    if times > 1:
+        scores, copies = np.zeros((1, len(y), 2)), np.full(len(y), times)
+        held_out = HeldOutGains(scores, fold, y, copies.astype(float), LOSSES["squared_error"], copies)
+    search = _Search(columns, held_out, options, n_jobs=1)
     search.take(search.pairs(), round_=1)
     assert "own" in {name for one in search.chosen for name in one.columns}
     assert [search.columns[column].name for (column, code), _ in search._within if code == 0][:1] == ["own"] * is_one
+
+
+@pytest.mark.parametrize("elsewhere", [0.0, 0.44, 0.46, 1.0])
+def test_a_category_of_its_own_has_half_of_the_gain_of_the_pair(elsewhere):
+    """Of the gain of ridge steps on the other fold, where the others have an effect that is so many times as large."""
+    rng, n, penalty = np.random.default_rng(0), 4000, 5.0
+    own, a = np.r_[np.zeros(800, dtype=int), rng.integers(1, 4, n - 800)], rng.integers(0, 3, n)
+    y = 2.0 * (a == 1) * np.where(own == 0, 1.0, elsewhere) * np.where(own == 3, -1.0, 1.0) + 0.3 * rng.normal(size=n)
+    y, fold = y - y.mean(), (np.arange(n) % 2).astype(np.int8)
+    gains, cells = np.zeros(n), 3 * own + a
+    for cell in np.unique(cells):
+        for held in (0, 1):
+            rows, others = (cells == cell) & (fold == held), y[(cells == cell) & (fold != held)]
+            gains[rows] = y[rows] ** 2 - (y[rows] - others.sum() / (len(others) + penalty)) ** 2
+    share = gains[own == 0].sum() / gains.sum()
+    assert (share > 0.5) == (elsewhere < 0.45)
+    columns, held_out, options = search_of_codes({"own": own, "a": a}, y, fold, penalty)
+    search = _Search(columns, held_out, options, n_jobs=1)
+    search.take(search.pairs(), round_=1)
+    assert [one.columns for one in search.chosen] == [("own", "a")]
+    at = [column.name for column in search.columns].index("own")
+    assert ([category for category, _ in search._within] == [(at, 0)]) == (share > 0.5)
 
 
 def test_effects_within_a_category_have_an_eighth_of_the_penalty():

@@ -118,6 +118,18 @@ def test_the_scale_of_a_product_is_read_by_class():
         WideSGDClassifier("u[g]*v[h] + b[1]", coef_init={**start, name: scale.set_axis(["a", "b", "C"])}).fit(X, y)
 
 
+def test_one_number_is_that_of_every_class_and_two_are_of_none():
+    X, y, _ = problem()
+    model = WideClassifier(interactions=None).fit(X, y)
+    same = model.with_coefs({"g": {"p": 0.5, "q": [0.5]}}).coefs_["g"][["a", "b", "c"]]
+    assert (same.loc[["p", "q"]] == 0.5).all(axis=None)
+    np.testing.assert_allclose(same.loc["r"], model.coefs_["g"].loc["r", ["a", "b", "c"]])
+    for numbers in ([0.1, 0.2], [0.1] * 4, []):
+        words = rf"coefs\['g'\] holds {len(numbers)} numbers for 'p'; give 3, or one for all"
+        with pytest.raises(ValueError, match=words):
+            model.with_coefs({"g": {"p": numbers}})
+
+
 def test_a_factor_may_be_0_in_one_class():
     """There is no scale of the product then, as no factor can be divided by 0."""
     X, y, _ = problem()

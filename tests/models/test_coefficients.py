@@ -1047,6 +1047,19 @@ def test_the_score_of_a_named_log_link_is_the_deviance_explained(loss, power):
     assert squared.score(X, y) == pytest.approx(r2_score(y, squared.predict(X)))
 
 
+@pytest.mark.parametrize("loss", ["poisson", "tweedie"])
+def test_the_score_where_all_targets_are_0_is_0_in_any_units(loss):
+    """No constant is the best, and none explains more than its own limit, a deviance of 0."""
+    X, years, y = claims()
+    weight = (y == 0).astype(float)
+    for unit in (1.0, 1000.0):
+        model = WideRegressor(loss=loss, **GLM).fit(X, unit * y)
+        assert model.score(X, 0.0 * y) == 0.0
+        assert model.score(X, 0.0 * y, offset=np.log(years)) == 0.0
+        assert model.score(X, unit * y, weight) == 0.0  # of the rows that count
+        assert model.score(X, unit * y) > 0.0
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.slow
 def test_separation_is_told_of_where_a_category_has_no_event(seed):

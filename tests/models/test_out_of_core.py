@@ -485,6 +485,27 @@ def test_files_of_a_folder_have_the_same_columns_and_types_that_go_together(tmp_
     assert list(whole) == ["s", "x", "y", "none"]
 
 
+@pytest.mark.parametrize("kind", [BlockDescent, DescentInParts])
+def test_halved_joint_steps_decrease_the_loss_by_half_of_what_is_left(kind, in_parts, monkeypatch):
+    """To first order in the fraction of a Newton step: the whole one decreases a parabola by its height."""
+    update, noted, module = kind._update_together, [], sys.modules[kind.__module__]
+
+    def noting(solver):
+        noted.append((solver.total * solver.mean_loss(), update(solver)))
+        return noted[-1][1]
+
+    monkeypatch.setattr(kind, "_update_together", noting)
+    monkeypatch.setattr(module, "length_of_step", lambda *_: 0.5)
+    rows = TABLE[["x", "z", "count"]]
+    model = WideRegressor(loss="poisson", numeric="linear", interactions=None, alpha=0.0, tol=1e-10)
+    model.fit(*((dataset_of(rows), "count") if kind is DescentInParts else (rows.drop(columns="count"), rows["count"])))
+    loss, decrease = np.array(noted).T
+    left = loss - loss[-1]
+    near = (left > 0.001) & (left < 1.0)
+    assert near.sum() >= 4
+    np.testing.assert_allclose(decrease[near], 0.5 * left[near], rtol=0.05)
+
+
 # -- rows that are kept for the next fit -------------------------------------------------------------
 
 KILLED = """

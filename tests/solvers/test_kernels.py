@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import log_softmax, softmax
 from sklearn.linear_model import SGDClassifier
 
 from tabsym.categories import CodeMatrix, Cross
 from tabsym.design.model_spec import CompiledTerm, Rows, Slot, compile_program
-from tabsym.losses.loss import LOSSES, best_constant
+from tabsym.losses.loss import LOSSES, best_constant, deviance_and_likelihood, settled_shift
 from tabsym.solvers.sgd.loop import Task, train
 from tabsym.solvers.sgd.options import SGD, Adagrad, Adam, Options, RMSprop
 from tests.oracles import online as naive
@@ -213,7 +215,7 @@ def test_slopes_are_derivatives_of_the_losses(name):
         assert got == pytest.approx(naive.slope(scores, y, name, loss.parameter)[0], rel=1e-5, abs=1e-7)
 
 
-@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if name != "hinge"])
+@pytest.mark.parametrize("name", LOSSES)
 def test_the_best_constant_is_best(name):
     loss = LOSSES[name]
     rng = np.random.default_rng(1)
@@ -230,20 +232,109 @@ def test_the_best_constant_is_best(name):
         assert mean_loss(best) <= mean_loss(moved) + 1e-9
 
 
+OFFSETS = {"none": (0.0, 0.0), "equal": (0.7, 0.0), "differing": (0.0, 2.0)}
+
+
+@pytest.mark.parametrize("offsets", OFFSETS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "multinomial"])
-def test_the_best_constant_beside_offsets_is_best(name, weighted):
+def test_the_best_constant_beside_offsets_is_best(name, weighted, offsets):
     """Of the values that the definition of the loss has on a grid none is lower."""
     loss, rng, n = LOSSES[name], np.random.default_rng(1), 200
     y = rng.integers(0, 2, n).astype(float) if loss.for_classes else rng.gamma(2.0, size=n)
-    offset, weight = 2.0 * rng.normal(size=n), rng.gamma(2.0, size=n) if weighted else None
+    mean, spread = OFFSETS[offsets]
+    offset = mean + spread * rng.normal(size=n)
+    weight = np.where(y > np.median(y), 3.0, 1.0) * rng.gamma(2.0, size=n) if weighted else None
 
     def mean_loss(constant):
         values = [naive.loss_value([o + constant], t, name, loss.parameter) for o, t in zip(offset, y, strict=True)]
         return np.average(values, weights=weight)
 
-    best = best_constant(loss, y, weight, 1, offset[:, None])[0]
+    best = best_constant(loss, y, weight, 1, None if offsets == "none" else offset[:, None])[0]
     assert mean_loss(best) <= min(mean_loss(constant) for constant in np.linspace(-6.0, 6.0, 241)) + 1e-9
+
+
+@pytest.mark.parametrize("apart", [2.0, 30.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_best_constants_of_three_classes_beside_offsets_predict_their_shares(weighted, apart):
+    """For softmax the gradient of the mean loss is the mean probability of a class less its share; their mean is 0."""
+    rng, n = np.random.default_rng(1), 200
+    y, offset = rng.integers(0, 3, n).astype(float), rng.normal(size=(n, 3)) + apart * np.array([0.0, 1.0, -1.0])
+    weight = rng.gamma(2.0, size=n) + (y == 1) if weighted else None
+    best = best_constant(LOSSES["multinomial"], y, weight, 3, offset)
+    predicted = np.average(softmax(offset + best, axis=1), axis=0, weights=weight)
+    np.testing.assert_allclose(predicted, np.bincount(y.astype(int), weight) / (n if weight is None else weight.sum()))
+    assert best.mean() == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["poisson", "tweedie"])
+def test_where_all_targets_are_0_predictions_are_1_at_most(name):
+    """The loss falls towards minus infinity: the constant is one for which the largest linear predictor is 0."""
+    offset = np.array([[-1.0], [2.0], [0.5]])
+    zeros, one, loss = np.zeros(3), np.array([0.0, 4.0, 0.0]), LOSSES[name]
+    assert best_constant(loss, zeros, None, 1, None).tolist() == [0.0]
+    for y, weight in ((zeros, None), (zeros, np.array([1.0, 2.0, 3.0])), (one, np.array([1.0, 0.0, 1.0]))):
+        assert best_constant(loss, y, weight, 1, offset).tolist() == [-2.0]
+
+
+@pytest.mark.parametrize(("name", "y"), [("logistic", 0.0), ("logistic", 1.0), ("poisson", 0.0)])
+def test_rows_of_one_class_and_counts_of_0_are_shifted_nowhere(name, y):
+    """The shift by which predictions would sum to them is infinite; a class without a row counts as half a row."""
+    offset, targets, loss = np.array([[0.5], [-1.0], [2.0], [0.0]]), np.full(4, y), LOSSES[name]
+    assert settled_shift(loss, offset, targets, None).tolist() == [0.0]
+    assert settled_shift(loss, offset, targets, np.ones(4)).tolist() == [0.0]
+    if name == "logistic":
+        wanted = [np.log(4.5 / 0.5) * (1.0 if y else -1.0)]
+        for given in (None, offset):
+            np.testing.assert_allclose(best_constant(loss, targets, None, 1, given), wanted)
+            np.testing.assert_allclose(best_constant(loss, targets, np.full(4, 3.0), 1, given), wanted)
+
+
+def test_a_class_without_rows_is_left_where_it_is():
+    """Shifts of the others are those of the model without it."""
+    rng = np.random.default_rng(0)
+    y, margins = rng.choice([0.0, 2.0], 50), rng.normal(size=(50, 3))
+    margins[:, 1] = -40.0  # of no probability to speak of
+    shift, two = (
+        settled_shift(LOSSES["multinomial"], margins, y, None),
+        settled_shift(LOSSES["logistic"], margins[:, [2]] - margins[:, [0]], (y == 2).astype(float), None),
+    )
+    assert shift[1] == 0.0 and shift[2] - shift[0] == pytest.approx(two[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["squared_error", "poisson", "gamma", "logistic", "multinomial", "tweedie"])
+def test_the_likelihood_is_that_of_the_distribution(name, weighted, copied):
+    """scipy's, of each copy of a row with its part of the weight; a gamma variable's by the dispersion over the weight.
+
+    That of a normal variable at the variance which fits best. There is none for Tweedie's.
+    """
+    rng, n, dispersion = np.random.default_rng(0), 60, 0.4
+    times = rng.integers(1, 4, n) if copied else np.ones(n, dtype=int)
+    weight = rng.gamma(2.0, size=n) * times if weighted else times.astype(float)
+    weight *= times.sum() / weight.sum()
+    loss, margins = LOSSES[name], rng.normal(size=(n, 3 if name == "multinomial" else 1))
+    each, index = (weight / times)[np.repeat(np.arange(n), times)], np.repeat(np.arange(n), times)
+    mean = np.exp(margins[index, 0])
+    y = rng.poisson(2.0, n) if name == "poisson" else rng.gamma(2.0, size=n)
+    y = rng.integers(0, 3 if name == "multinomial" else 2, n).astype(float) if loss.for_classes else y.astype(float)
+    if name == "squared_error":
+        variance = np.average((y - margins[:, 0]) ** 2, weights=weight)
+        wanted = stats.norm.logpdf(y[index], margins[index, 0], np.sqrt(variance / each)).sum()
+    elif name == "poisson":
+        wanted = each @ stats.poisson.logpmf(y[index], mean)
+    elif name == "gamma":
+        shape = each / dispersion
+        wanted = stats.gamma.logpdf(y[index], shape, scale=mean / shape).sum()
+    elif name == "tweedie":
+        wanted = np.nan
+    else:
+        scores = np.column_stack([np.zeros(n), margins]) if name == "logistic" else margins
+        wanted = weight @ log_softmax(scores, axis=1)[np.arange(n), y.astype(int)]
+    given = weight if weighted or copied else None
+    found = deviance_and_likelihood(loss, margins, y, given, dispersion, times if copied else None)[1]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
 def test_first_epoch_by_hand():

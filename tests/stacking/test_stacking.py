@@ -1009,6 +1009,15 @@ def test_a_stack_has_the_seed_of_its_wide_model_and_tells_what_it_chose(capsys):
     assert all(f"  {mode}: weight {share:g}" in text for mode, share in stacks[0].shares_.items())
 
 
+def test_the_wide_model_of_a_stack_has_the_stacks_seed():
+    """Without one it is what it would have been by itself; of a generator it is drawn."""
+    own = WideRegressor().random_state
+    for seed, wanted in ((None, {own}), (7, {7}), (np.int64(8), {8}), (np.random.RandomState(3), None)):
+        stack = WideBoostRegressor(booster=LGBMRegressor(**SMALL), mode="margin", cv=3, random_state=seed)
+        found = stack.fit(X[:200], VALUES[:200]).wide_.random_state
+        assert found in wanted if wanted else found == np.random.RandomState(3).randint(2**31 - 1)
+
+
 def test_a_summary_tells_the_rounds_of_each_candidate():
     """The best number of rounds is the only one here; of the wide model and of a mixture of both there is none."""
     model = WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(n_estimators=1, verbose=-1), cv=3).fit(X, VALUES)

@@ -36,7 +36,9 @@ from tabsym.models.model import (
     Split,
     WideModel,
     categories_by_position,
+    edge_names,
     index_of,
+    rows_name,
     source_of,
     split_frame,
 )
@@ -267,9 +269,10 @@ def _coefficients(model: Any, name: str) -> str:
         order = np.argsort(-split.rows.to_numpy(), kind="stable")
         frame = frame.iloc[order]
         split = _split(model.model_, frame, name)
-    cells = frame.drop(columns=[bound for bound in ("low", "high") if bound in frame and split.low is not None])
+    names = list(map(str, split.values.columns))  # classes may be called "low" or "rows"
+    cells = frame if split.low is None else frame.drop(columns=list(edge_names(names)))
     rows = [
-        [category_text(key), *(_number(value, column == "rows") for column, value in zip(cells.columns, values))]
+        [category_text(key), *(_number(value, column == rows_name(names)) for column, value in zip(cells, values))]
         for key, values in zip(cells.index[:MAX_COEFFICIENTS], cells.to_numpy()[:MAX_COEFFICIENTS], strict=True)
     ]
     more = paragraph(f"{MAX_COEFFICIENTS} of {len(frame):,}.", muted=True) if len(frame) > MAX_COEFFICIENTS else ""

@@ -664,10 +664,7 @@ def _move_variances(objective: Objective, phi: Floats, evaluated: _EvaluatedTerm
     free = (free @ null_space(relative) if len(relative) else free)[indices]
     moves -= free @ (np.linalg.pinv(free) @ moves)
     objective.put(indices, np.clip(objective.precision[indices] * np.exp(moves), MIN_PRECISION, MAX_PRECISION))
-    edf, coefs = (
-        evaluated.edf[indices],
-        np.array([coefs_of_term.stop - coefs_of_term.start for _, coefs_of_term in objective.penalized()]),
-    )
+    edf, coefs = evaluated.edf[indices], np.array([phi[own].size for _, own in objective.penalized()])
     moving = np.abs(moves) * np.minimum(edf * (1.0 - edf / coefs), 1.0)
     return float(moving.max(initial=0.0))
 

@@ -174,13 +174,9 @@ def ridge_of_classes(coefs: ClassHessians, precision: float, whole: Floats) -> O
         k = coefs.n_classes
         factor, solved = np.empty((k, k)), np.empty((k, len(whole) + k))
         alone = add_ridge_posteriors(coefs.hessians, coefs.stacked(), precision, factor, solved, taken, follow)
-    else:
+    else:  # a trace enters no penalty
         for _, hessians, crossed in coefs.chunks():
-            inverse = _inverse_but_level(hessians)
-            followed = inverse @ crossed
-            taken += _inner(crossed, followed)
-            follow += _inner(followed, followed)
-            alone += float(np.einsum("qkk->", inverse))
+            taken += _inner(crossed, _inverse_but_level(hessians) @ crossed)
     left = whole - taken
     unpenalized = inverse_of(left, np.diag(whole))
     return OfRidge(coefs, precision, left, unpenalized, alone + float((follow * unpenalized).sum()))
