@@ -428,8 +428,8 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
         relative = None if weights is None else weights / weights.mean()
         counts = np.bincount(y.astype(np.int64), relative, max(n_outputs, 2)).astype(np.float64)
         counts = counts if counts.all() else counts + 0.5
-        logs = np.log(counts)
-        start = logs[1:] - logs[:1] if loss.code == LOGISTIC else logs - logs.mean()
+        log_share = np.log(counts / counts.sum())
+        start = log_share[1:] - log_share[:1] if loss.code == LOGISTIC else log_share - log_share.mean()
         return start if offset is None else start + settled_shift(loss, margins + start, y, weights)
     if loss.code == HINGE:
         return _best_hinge(y, weights, margins[:, 0])
