@@ -562,6 +562,7 @@ class SparseEncoding:
         return restored(np.asarray(values, dtype=np.float64), kind, library)
 
     def indices(self, width: int) -> Indices:
+        """As of `DenseEncoding`, of the entries that are stored."""
         indices = np.full(self.n_rows, ZEROS)
         first, self._next = self._next, self._next + width
         pointer, start = self._matrix.indptr, 0

@@ -324,7 +324,7 @@ def holds_classes(
         return True
     if 2 < n_distinct <= MAX_CLASSES:
         decided, alternative = ("classes", "continuous") if kind == "classes" else ("continuous", "classes")
-        meaning = "labels of classes" if kind == "classes" else f"{kind}, a continuous target"
+        meaning = "class labels" if kind == "classes" else f"{kind}, a continuous target"
         warn_user(
             f"{caller} takes the {n_distinct} whole numbers of the target, {values.min():g} to {values.max():g}, for "
             f"{meaning}; give target_type={alternative!r} if they are not, or target_type={decided!r} if they are."
@@ -460,10 +460,10 @@ Copies = NDArray[np.int64] | None
 DIGITS = 40
 """Of weights relative to each other, in bits."""
 
-LEAST_WEIGHT = 1e-302
+MIN_WEIGHT = 1e-302
 """Numbers of rows over smaller sums of weights are too large, and numbers below 2e-308 have fewer digits."""
 
-MOST_OF_SQUARES = 1e304
+MAX_SUM_OF_SQUARES = 1e304
 """Numbers are up to 1.8e308; the rest is room for differences and products with numbers of columns."""
 
 MOST_COPIES = 2.0**53
@@ -493,7 +493,7 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
         raise ValueError(f"{name} is up to {weights.max():g}, too large to be added up; divide it by a number.")
     if not weights.any():
         raise ValueError(f"{name} is zero for every row; at least one row must count.")
-    if weights.max() < LEAST_WEIGHT:
+    if weights.max() < MIN_WEIGHT:
         raise ValueError(f"{name} is at most {weights.max():g}, too small to divide by; multiply it by a number.")
     return weights
 
@@ -504,7 +504,7 @@ def refuse_large_sums(y: Floats, weight: Floats | None, caller: str) -> None:
         return
     with np.errstate(over="ignore"):
         total = np.dot(weight, np.square(y))
-    if not total < MOST_OF_SQUARES:
+    if not total < MAX_SUM_OF_SQUARES:
         raise ValueError(
             f"{caller} adds up squares of the target times sample_weight, which are up to {weight.max():g} and make "
             f"{total:g}; divide the weights or the target by a number."

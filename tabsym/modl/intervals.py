@@ -67,7 +67,8 @@ def discretize(
     counts : (B, J)
         Rows of each class at each distinct value, in ascending order.
     settings : Settings, optional
-        Without `prove` the parts are the same but for numbers of parts to which no price leads.
+        Without `prove` the parts are the same but for numbers of parts to which no price leads, and monotone
+        ones, which are near the optimum.
     value : (B,) or None
         The quantity that `monotonic` constrains, summed at each distinct value: in regression the target. None: the
         second class.
