@@ -275,12 +275,12 @@ def parts_cost(counts: NDArray[np.float64]) -> float:
     """Cost of the class counts (parts, J) of all parts: sum ln C(N_i + J - 1, J - 1) + ln N_i! / prod N_ij!."""
     sizes, n_classes = counts.sum(axis=1), counts.shape[1]
     total = gammaln(sizes + n_classes).sum() - len(counts) * math.lgamma(n_classes)
-    return float(total - gammaln(counts + 1).sum())
+    return float(total - gammaln(counts[counts > 0] + 1).sum())  # most counts are 0 where there are many classes
 
 
 def target_intervals_cost(counts: NDArray[np.float64]) -> float:
     """What target intervals add to a joint grid, by their rows in each source part (T, I): sum ln N_j! / prod N_ij!."""
-    return float(gammaln(counts.sum(axis=1) + 1).sum() - gammaln(counts + 1).sum())
+    return float(gammaln(counts.sum(axis=1) + 1).sum() - gammaln(counts[counts > 0] + 1).sum())
 
 
 def target_prior(criterion: str, max_parts: int, source_sizes: NDArray[np.float64], n_rows: float) -> Floats:
@@ -288,9 +288,11 @@ def target_prior(criterion: str, max_parts: int, source_sizes: NDArray[np.float6
 
     How many: R(T - 1; N - 1) under khiops, where one is the null model; ln N under page.
     """
-    number = np.arange(1, max_parts + 1, dtype=np.float64)
-    prior = gammaln(source_sizes[None, :] + number[:, None]).sum(axis=1) - gammaln(source_sizes + 1).sum()
-    prior -= len(source_sizes) * gammaln(number)
+    number = np.arange(1, max_parts, dtype=np.float64)
+    sizes, times = np.unique(source_sizes, return_counts=True)
+    # one interval more: a factor (N_i + T) / T for each part of N_i rows
+    factors = times @ np.log(sizes[:, None] + number) - len(source_sizes) * np.log(number)
+    prior = np.append(0.0, np.cumsum(factors))
     if criterion == "page":
         return np.asarray(prior + math.log(n_rows))
     prior[0] = np.inf

@@ -207,6 +207,7 @@ class PricedSearch:
         if not two:
             self.sums = np.ascontiguousarray(self.task.cumulative.T, dtype=np.int64 if whole else np.float64)
             self.sizes = self.sums.sum(axis=1)
+            self.changed = np.empty(task.n_classes, np.int64)
 
     def solve(self, price: float) -> Cuts:
         """The partition of least cost + price * parts."""
@@ -221,8 +222,9 @@ class PricedSearch:
                 n_alive = kernels.best_cuts_two(self.two[0], self.two[1], task.table, of_part, *state, n_alive)
             else:
                 n_alive = kernels.best_cuts(
-                    self.sums, self.sizes, task.table, task.shift, of_part, task.min_rows, *state, self.costs, n_alive
-                )
+                    self.sums, self.sizes, task.table, task.shift, of_part, task.min_rows, *state, self.costs,
+                    self.changed, n_alive,
+                )  # fmt: skip
             if time.monotonic() > task.deadline:
                 raise OutOfTime
         ends, last = [], n

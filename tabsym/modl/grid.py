@@ -64,6 +64,9 @@ MAX_VALUES_ENUMERATED, MAX_CATEGORIES_ENUMERATED, MAX_TARGETS_WITH_VALUES = 6, 5
 """Numbers of values or of categories up to which all 31 or 51 partitions are tried, and of distinct targets."""
 
 
+_NOTHING = np.empty(0)
+
+
 @dataclass(frozen=True)
 class GridRows:
     """Rows of a column and a regression's target, as codes.
@@ -93,6 +96,12 @@ class GridRows:
         """Rows of each target."""
         return np.bincount(self.target, self.weight, minlength=self.n_targets)
 
+    @cached_property
+    def by_target(self) -> tuple[Indices, Indices]:
+        """Where the rows of each target start, (n_targets + 1,), among the rows in the order of their targets (n,)."""
+        order = np.argsort(self.target, kind="stable")
+        return np.searchsorted(self.target[order], np.arange(self.n_targets + 1)), order
+
     def _joined(self, source: Indices | None, target: Indices | None) -> tuple[Any, Any, int, int]:
         """Codes of the source and of the target by these labels, and how many there are."""
         a = self.source if source is None else source[self.source]
@@ -106,6 +115,12 @@ class GridRows:
         a, b, n_a, n_b = self._joined(source, target)
         counts = np.bincount(a.astype(np.int64) * n_b + b, self.weight, minlength=n_a * n_b)
         return np.asarray(counts.reshape(n_a, n_b), dtype=np.float64)
+
+    def of_targets(self, source: Indices) -> Floats:
+        """Rows by target and part of the source (n_targets, I): the transpose of `table`, by rows in memory."""
+        a, b, n_a, n_b = self._joined(source, None)
+        counts = np.bincount(b.astype(np.int64) * n_a + a, self.weight, minlength=n_b * n_a)
+        return np.asarray(counts.reshape(n_b, n_a), dtype=np.float64)
 
     def coarser(self, source: Indices | None, target: Indices | None) -> GridRows:
         """With sources and targets joined by these labels, equal rows added up."""
@@ -343,7 +358,7 @@ class GridSearch:
         """The target's intervals for these parts of the column."""
         n = self.rows.n_targets
         if quick:
-            return labels_of(self._quick_target_ends(self.rows.table(parts, None).T), n)
+            return labels_of(self._quick_target_ends(self.rows.of_targets(parts)), n)
         task, boundaries = self._target_task(parts)
         max_parts = min(len(boundaries), MAX_TARGET_INTERVALS)
         if max_parts < 2:
@@ -396,17 +411,19 @@ class GridSearch:
 
     def slide(self, grid: Grid) -> Grid:
         """The target's cuts moved to their best places among all its values."""
-        task, boundaries = self._target_task(grid.source.labels)
-        ends = ends_of(grid.target_labels)
-        kernels.slide_cuts(
-            task.cumulative, task.table, task.shift, np.append(0, boundaries), len(boundaries), 1.0, ends
+        rows, ends, n_parts = self.rows, ends_of(grid.target_labels), grid.source.n_parts
+        starts, order = rows.by_target
+        weight = _NOTHING if rows.weight is None else rows.weight[order]
+        kernels.slide_targets(
+            starts, grid.source.labels[rows.source[order]], weight, self.shared.table(n_parts),
+            np.empty(rows.n_targets, np.int64), np.empty(n_parts), np.empty(n_parts), ends,
         )  # fmt: skip
         labels = labels_of(np.unique(ends), self.rows.n_targets)
         return with_target(self.rows, self.sources, grid.source, grid.prior, labels)
 
     def _target_task(self, parts: Indices) -> tuple[CutTask, Indices]:
         """The target's values as blocks, and where an optimum may cut: not within rows of one part."""
-        counts = np.ascontiguousarray(self.rows.table(parts, None).T)
+        counts = self.rows.of_targets(parts)
         task = replace(CutTask.of(counts, 1.0, self.deadline), of_target=True)
         return task, task.between_unlike(np.arange(1, self.rows.n_targets + 1))
 

@@ -357,14 +357,14 @@ class CutGrids:
     def cut(self, counts: Floats, table: Floats, *, min_rows: float = 1.0, of_target: bool = False) -> Best:
         """The best partition of two parts or more that is found of blocks with these class counts (B, J)."""
         n_blocks, n_classes = counts.shape
-        sums = np.zeros((n_blocks + 1, n_classes), dtype=np.int64 if len(table) else np.float64)
-        np.cumsum(counts, axis=0, out=sums[1:], dtype=sums.dtype)
+        sums = np.empty((n_blocks + 1, n_classes), dtype=np.int64 if len(table) else np.float64)
         ends = np.zeros(n_blocks, dtype=np.int64)
         n = self.boundaries.shape[1] + 1
         cost, grid, n_parts = kernels.cut_grids(
-            sums, table, 0 if of_target else n_classes - 1, 0.0 if of_target else ln_constant(n_classes), min_rows,
-            self.boundaries, self.n_ends, self.descends, self.priors, np.empty((n, n_classes), sums.dtype),
-            np.empty(n, sums.dtype), np.empty((3, n)), np.empty((2, n), np.int64), ends,
+            np.ascontiguousarray(counts), sums, table, 0 if of_target else n_classes - 1,
+            0.0 if of_target else ln_constant(n_classes), min_rows, self.boundaries, self.n_ends, self.descends,
+            self.priors, np.empty((n, n_classes), sums.dtype), np.empty(n, sums.dtype), np.empty((3, n)),
+            np.empty((2, n), np.int64), np.empty(n_classes, np.int64), ends,
         )  # fmt: skip
         return Best(cost, ends[:n_parts] if n_parts else np.array([n_blocks]), self.granularities[grid])
 

@@ -15,6 +15,7 @@ from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from tabsym.modl.cuts import deadline_of, is_cheaper
 from tabsym.modl.grid import Grid, GridRows, GridSearch, Sources, at_infinite_cost, every_grid, one_cell, with_target
@@ -30,12 +31,16 @@ from tabsym.modl.partition import (
 )
 
 Indices = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 # all of these trade time for cost; benchmarks/modl/regression.py shows both
 START_NUMBERS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Numbers of equally frequent intervals of the target, or parts of the column, from which the search starts."""
 MAX_JOINED_BY_TWO = 8
 """Up to this number of groups every two are joined."""
+MAX_JOINED = 64
+"""Of more cuts than these, of the column or the target, those that are cheapest to remove are changed, without a
+proof."""
 SHAKEN = 12
 """Number of models that are made from one by moving some of its target cuts."""
 MAX_CHANGED_CATEGORIES = 200
@@ -88,9 +93,12 @@ def changed(search: GridSearch, parts: Indices, labels: Indices) -> Iterator[Ind
     if rows.n_sources > MAX_CHANGED_CATEGORIES and search.sources.categorical:
         return
     yield from _shaken(labels, rows.target_sizes, np.random.RandomState(search.sources.settings.random_state))
+    table, most = rows.table(parts, labels), None if search.sources.is_thorough else MAX_JOINED
+    joined = set(_cheapest_joins(table.T, most, shift=table.shape[1] - 1).tolist())
     for a, b in _neighbours(int(parts.max()) + 1, categorical=search.sources.categorical):
-        yield search.target_given(without_gaps(np.where(parts == b, a, parts)), quick=True)
-    yield from _cut_by_cut(labels)
+        if search.sources.categorical or a in joined:
+            yield search.target_given(without_gaps(np.where(parts == b, a, parts)), quick=True)
+    yield from _cut_by_cut(labels, _cheapest_joins(table, most))
 
 
 def near(search: GridSearch, labels: Indices, round_: int) -> Iterator[Indices]:
@@ -98,7 +106,7 @@ def near(search: GridSearch, labels: Indices, round_: int) -> Iterator[Indices]:
     sizes, seed = search.rows.target_sizes, [search.sources.settings.random_state, round_]
     yield from _with_more_cuts(labels, sizes)
     yield from _shaken(labels, sizes, np.random.RandomState(seed))
-    yield from _cut_by_cut(labels)
+    yield from _cut_by_cut(labels, np.arange(labels.max()))
 
 
 def _with_more_cuts(labels: Indices, sizes: NDArray[np.number]) -> Iterator[Indices]:
@@ -118,10 +126,26 @@ def _shaken(labels: Indices, sizes: NDArray[np.number], rng: np.random.RandomSta
         yield labels_of(np.unique(np.concatenate([remaining, new, ends[-1:]])), n)
 
 
-def _cut_by_cut(labels: Indices, *, elsewhere: bool = True) -> Iterator[Indices]:
-    """Without each cut, without it and the one before, and with it `elsewhere` between its neighbours."""
+def _cheapest_joins(table: Floats, most: int | None, shift: int = 0) -> Indices:
+    """Which intervals (T, I) to join to the next one: all, or those of `most` joins that raise the cost least.
+
+    `shift`, added to the rows of an interval: the number of classes less 1 where their frequencies are coded too.
+    """
+    n_joins = table.shape[1] - 1
+    if most is None or n_joins <= most:
+        return np.arange(n_joins)
+
+    def costs(counts: Floats) -> Floats:
+        return np.asarray(gammaln(counts.sum(axis=0) + shift + 1.0) - gammaln(counts + 1.0).sum(axis=0))
+
+    apart = costs(table)
+    return np.sort(np.argsort(costs(table[:, 1:] + table[:, :-1]) - apart[1:] - apart[:-1], kind="stable")[:most])
+
+
+def _cut_by_cut(labels: Indices, cuts: Indices, *, elsewhere: bool = True) -> Iterator[Indices]:
+    """Without each of these `cuts`, without it and the one before, and with it `elsewhere` between its neighbours."""
     n, ends = len(labels), ends_of(labels)
-    for position in range(len(ends) - 1):
+    for position in cuts.tolist():
         remaining = np.delete(ends, position)
         yield labels_of(remaining, n)
         if position > 0:
@@ -221,7 +245,8 @@ class _Resolutions:
         rows, labels = fine.rows.coarser(source_cells, cells), _of_cells(labels, cells)
         search = GridSearch(rows, fine.sources.coarser(source_cells), fine.deadline)
         start = best if fine.sources.categorical else search.alternate(labels)
-        more, fewer = _with_more_cuts(labels, rows.target_sizes), _cut_by_cut(labels, elsewhere=False)
+        cuts = _cheapest_joins(rows.table(start.source.labels, labels), MAX_JOINED)
+        more, fewer = _with_more_cuts(labels, rows.target_sizes), _cut_by_cut(labels, cuts, elsewhere=False)
         grids = search.from_changes(start, chain(more, fewer), MAX_FURTHER)
         cheaper = sorted((grid for grid in grids if is_cheaper(grid.cost, start.cost)), key=lambda grid: grid.cost)
         return [replace(grid, target_labels=grid.target_labels[cells]) for grid in cheaper[:MAX_FINISHED]]

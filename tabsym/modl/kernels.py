@@ -484,26 +484,47 @@ def _interval_cost(first, last, cumulative, table, shift):
     return cost + ln_factorial(total + shift, table)
 
 
+FEW = 3
+"""The cost of an interval is brought up to date, not computed anew, where its last block has rows of fewer than one
+class in this many: most searches have hundreds of classes, the intervals of a target, and few rows a block."""
+
+
 @kernel
-def best_cuts(sums, sizes, table, shift, price, min_rows, start, stop, best, before, alive, costs, n_alive):
+def best_cuts(
+    sums, sizes, table, shift, price, min_rows, start, stop, best, before, alive, costs, changed, n_alive
+):  # fmt: skip
     """Least of cost of parts + price * parts, over partitions into intervals of at least `min_rows` rows.
 
     sums (B + 1, J), whole numbers where the counts are, and sizes (B + 1,), their totals: the transpose of `cumulative`,
     as the counts of a boundary are read together.
     Fills best (B + 1,) and before (B + 1,) for the ends start .. stop - 1, given those before (so that a caller can look
     at the clock in between); best[0] = 0. alive (B + 1,) holds the n_alive boundaries where a last interval can start
-    in an optimum; the new number of them is returned. costs (B + 1,) is room to work in. A start is given up when, even
+    in an optimum; the new number of them is returned. costs (B + 1,) is by them, and stays the same between calls;
+    changed (J,) is room to work in. A start is given up when, even
     without the cost of coding its frequencies, its interval up to here is no better than cutting here: ln multinomials are
     superadditive, so that holds for every longer interval too. (Not with a minimum size: a cut here may be too near.)
     """
     n_classes = sums.shape[1]
+    if start == 1:
+        costs[0] = best[0]
     for last in range(start, stop):
         low, arg = np.inf, 0
+        n_changed = 0
+        for j in range(n_classes):
+            changed[n_changed] = j
+            n_changed += sums[last, j] != sums[last - 1, j]
         for a in range(n_alive):
             first = alive[a]
-            cost = best[first]
-            for j in range(n_classes):
-                cost -= ln_factorial(sums[last, j] - sums[first, j], table)
+            if FEW * n_changed < n_classes:
+                cost = costs[a]
+                for k in range(n_changed):
+                    j = changed[k]
+                    cost += ln_factorial(sums[last - 1, j] - sums[first, j], table)
+                    cost -= ln_factorial(sums[last, j] - sums[first, j], table)
+            else:
+                cost = best[first]
+                for j in range(n_classes):
+                    cost -= ln_factorial(sums[last, j] - sums[first, j], table)
             costs[a] = cost
             total = sizes[last] - sizes[first]
             if total < min_rows:
@@ -517,11 +538,11 @@ def best_cuts(sums, sizes, table, shift, price, min_rows, start, stop, best, bef
             n_kept = 0
             for a in range(n_alive):
                 if costs[a] + ln_factorial(sizes[last] - sizes[alive[a]], table) < best[last]:
-                    alive[n_kept] = alive[a]
+                    alive[n_kept], costs[n_kept] = alive[a], costs[a]
                     n_kept += 1
             n_alive = n_kept
         if best[last] < np.inf:
-            alive[n_alive] = last
+            alive[n_alive], costs[n_alive] = last, best[last]
             n_alive += 1
     return n_alive
 
@@ -559,18 +580,51 @@ def _is_cheaper(cost, than):
     return cost < than - 1e-11 * abs(than) if than < np.inf else cost < than
 
 
+@inlined
+def _single_cut(sums, sizes, n, table, shift, prior, min_rows, low, changed):
+    """The cheapest single cut of blocks 0 .. n - 1 and its cost, where it is cheaper than `low`; else `low` and 0."""
+    n_classes = sums.shape[1]
+    position, of_classes = 0, 0.0
+    for b in range(1, n):
+        n_changed = 0
+        for j in range(n_classes):
+            changed[n_changed] = j
+            n_changed += sums[b, j] != sums[b - 1, j]
+        if b > 1 and FEW * n_changed < n_classes:
+            for k in range(n_changed):
+                j = changed[k]
+                of_classes += ln_factorial(sums[b - 1, j], table) + ln_factorial(sums[n, j] - sums[b - 1, j], table)
+                of_classes -= ln_factorial(sums[b, j], table) + ln_factorial(sums[n, j] - sums[b, j], table)
+        else:
+            of_classes = 0.0
+            for j in range(n_classes):
+                of_classes -= ln_factorial(sums[b, j], table) + ln_factorial(sums[n, j] - sums[b, j], table)
+        left, right = sizes[b], sizes[n] - sizes[b]
+        if left >= min_rows and right >= min_rows:
+            cost = prior + of_classes + ln_factorial(left + shift, table) + ln_factorial(right + shift, table)
+            if _is_cheaper(cost, low):
+                low, position = cost, b
+    return low, position
+
+
 @kernel
 def cut_grids(
-    sums, table, shift, ln_classes, min_rows, boundaries, n_ends, descends, priors, room, sizes, floats, positions, ends
-):
+    counts, sums, table, shift, ln_classes, min_rows, boundaries, n_ends, descends, priors, room, sizes, floats,
+    positions, changed, ends,
+):  # fmt: skip
     """A good partition into two parts or more at the boundaries of one of several grids: cost, grid, number of parts.
 
-    sums (B + 1, J) as for `best_cuts`; boundaries (G, B), of which grid g has n_ends[g]; priors (G, P) of 1, 2, ...
+    counts (B, J) of the blocks; sums (B + 1, J), to be filled, as for `best_cuts`; boundaries (G, B), of which grid g has n_ends[g]; priors (G, P) of 1, 2, ...
     parts. At each grid the best single cut, which prices may miss; where it `descends`, parts are priced by the prior's
     slope where the best partition lies, until nothing changes. `ends` (B,) is where the parts end. room (B + 1, J),
-    sizes (B + 1,), floats (3, B + 1) and places (2, B + 1) are room to work in.
+    sizes (B + 1,), floats (3, B + 1), positions (2, B + 1) and changed (J,) are room to work in.
     """
     n_classes = sums.shape[1]
+    for j in range(n_classes):
+        sums[0, j] = 0
+    for b in range(len(counts)):
+        for j in range(n_classes):
+            sums[b + 1, j] = sums[b, j] + counts[b, j]
     low, grid, n_parts = np.inf, 0, 0
     best, costs, tried = floats[0], floats[1], floats[2]
     before, alive = positions[0], positions[1]
@@ -585,17 +639,10 @@ def cut_grids(
             for j in range(n_classes):
                 room[b, j] = sums[end, j]
                 sizes[b] += sums[end, j]
-        for b in range(1, n):
-            left, right = sizes[b], sizes[n] - sizes[b]
-            if left >= min_rows and right >= min_rows:
-                cost = priors[g, 1] - 2.0 * ln_classes
-                for side in range(2):
-                    cost += ln_factorial((left if side == 0 else right) + shift, table)
-                    for j in range(n_classes):
-                        cost -= ln_factorial(room[b, j] if side == 0 else room[n, j] - room[b, j], table)
-                if _is_cheaper(cost, low):
-                    low, grid, n_parts = cost, g, 2
-                    ends[0], ends[1] = boundaries[g, b - 1], boundaries[g, n - 1]
+        low, cut = _single_cut(room, sizes, n, table, shift, priors[g, 1] - 2.0 * ln_classes, min_rows, low, changed)
+        if cut > 0:
+            grid, n_parts = g, 2
+            ends[0], ends[1] = boundaries[g, cut - 1], boundaries[g, n - 1]
         if not descends[g]:
             continue
         position, n_tried = min(max(8, n_parts - 1), last_prior - 1), 0
@@ -613,8 +660,9 @@ def cut_grids(
             n_tried += 1
             best[0], alive[0], one = 0.0, 0, min(1, n)  # a constant would be a type of its own
             best_cuts(
-                room, sizes, table, shift, price - ln_classes, min_rows, one, n + 1, best, before, alive, costs, one
-            )
+                room, sizes, table, shift, price - ln_classes, min_rows, one, n + 1, best, before, alive, costs, changed,
+                one,
+            )  # fmt: skip
             number, b = 0, n
             while b > 0:
                 number += 1
@@ -699,6 +747,59 @@ def slide_cuts(cumulative, table, shift, allowed, reach, min_rows, ends):
                     cost += _interval_cost(first, last, cumulative, table, shift)
                 if cost < low:
                     low, position = cost if a >= start else cost - 1e-9, cut
+            if position != ends[i]:
+                ends[i] = position
+                moved = True
+
+
+@kernel
+def slide_targets(starts, parts, weights, table, pure, below, above, ends):
+    """Move each cut between target intervals to its best place between its neighbours, until none moves.
+
+    Rows are sorted by target: those of block b are starts[b] .. starts[b + 1] - 1 of `parts` (R,), their part of the
+    source, and `weights` (R,) or empty. `ends` (I,) is changed in place. No cut is put between two blocks of rows of
+    one and the same part. `pure` (B,) is room to work in, as are `below` and `above` (J,), counts on both sides of a cut.
+    """
+    for b in range(len(pure)):
+        pure[b] = parts[starts[b]]
+        for row in range(starts[b] + 1, starts[b + 1]):
+            if parts[row] != pure[b]:
+                pure[b] = -1
+    n_iter = 0
+    moved = True
+    while moved and n_iter < MAX_SLIDES:
+        moved = False
+        n_iter += 1
+        for i in range(len(ends) - 1):
+            left = 0 if i == 0 else ends[i - 1]
+            right = ends[i + 1]
+            n_below, n_above, of_parts = 0.0, 0.0, 0.0
+            for j in range(len(below)):
+                below[j], above[j] = 0.0, 0.0
+            for row in range(starts[left], starts[right]):
+                weight = weights[row] if len(weights) else 1.0
+                above[parts[row]] += weight
+                n_above += weight
+            for j in range(len(above)):
+                of_parts -= ln_factorial(above[j], table)
+            low, position = np.inf, ends[i]
+            for cut in range(left + 1, right):
+                for row in range(starts[cut - 1], starts[cut]):
+                    j = parts[row]
+                    weight = weights[row] if len(weights) else 1.0
+                    of_parts += ln_factorial(below[j], table) + ln_factorial(above[j], table)
+                    below[j] += weight
+                    above[j] -= weight
+                    of_parts -= ln_factorial(below[j], table) + ln_factorial(above[j], table)
+                    n_below += weight
+                    n_above -= weight
+                cost = of_parts + ln_factorial(n_below, table) + ln_factorial(n_above, table)
+                if cut == ends[i]:
+                    cost -= 1e-9  # it stays where no other place is cheaper, but for rounding
+                elif pure[cut] >= 0 and pure[cut] == pure[cut - 1]:
+                    continue
+                if cost < low:
+                    low, position = cost, cut
             if position != ends[i]:
                 ends[i] = position
                 moved = True

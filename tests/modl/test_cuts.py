@@ -29,6 +29,11 @@ def small_tables():
     rng = np.random.RandomState(0)
     for classes in (2, 2, 3, 4):
         yield rng.poisson(rng.choice([1, 9], (9, 1)) * rng.dirichlet(np.ones(classes), 9)) + np.eye(classes)[0]
+    for classes, weight in ((8, 1), (13, 4)):  # few classes a block, as values of a regression have
+        counts = np.zeros((9, classes))
+        np.add.at(counts, (np.repeat(np.arange(9), 2), rng.randint(0, classes, 18) // 3 * 2), weight)
+        counts[4] = weight  # a block of every class
+        yield counts
 
 
 def test_what_is_cheaper():
@@ -87,3 +92,23 @@ def test_the_bound_of_a_search_that_stops_is_what_it_knows():
             bound = certify(search, prior, best, bounds, known, 0, math.inf)
             assert bound == pytest.approx((least + prior).min(), abs=1e-9)
             assert best.cost == pytest.approx(bound, abs=1e-9)
+
+
+def test_costs_of_fractional_rows_are_brought_up_to_date_by_log_gamma():
+    rng = np.random.RandomState(3)
+    counts = np.zeros((10, 9))
+    counts[np.arange(10), rng.randint(0, 9, 10)] = rng.uniform(0.2, 3.0, 10)
+    counts[np.arange(10), rng.randint(0, 9, 10)] += rng.uniform(0.2, 3.0, 10)
+
+    def cost(part):
+        rows, n_classes = float(part.sum()), len(part)
+        codes = math.lgamma(rows + n_classes) - math.lgamma(n_classes) - math.lgamma(rows + 1)
+        return codes + math.lgamma(rows + 1) - sum(math.lgamma(count + 1) for count in part.tolist())
+
+    for price in PRICES:
+        found = search_of(counts).solve(price)
+        partitions = [naive_modl.merge_intervals(counts, ends) for ends in naive_modl.all_ends(len(counts))]
+        least = min(sum(map(cost, parts)) + price * len(parts) for parts in partitions)
+        assert found.parts_cost + price * len(found.ends) == pytest.approx(least, abs=1e-9)
+        parts = naive_modl.merge_intervals(counts, found.ends.tolist())
+        assert found.parts_cost == pytest.approx(sum(map(cost, parts)), abs=1e-9)

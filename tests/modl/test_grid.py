@@ -1,5 +1,6 @@
 """Joint grids of a column and a regression's target, on counts; see test_modl_regression for the encoder."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -7,10 +8,10 @@ import pytest
 
 from tabsym.modl import Settings, grouping_cost, interval_cost, joint_cuts
 from tabsym.modl.criterion import lumps_by_granularity, target_cost
-from tabsym.modl.grid import GridRows, Shared, Sources
+from tabsym.modl.grid import GridRows, GridSearch, Shared, Sources, with_target
 from tabsym.modl.groups import regroup
 from tabsym.modl.joint_cuts import cut_jointly
-from tabsym.modl.partition import ends_of
+from tabsym.modl.partition import ends_of, labels_of
 from tests.oracles import modl as naive_modl
 
 
@@ -132,3 +133,68 @@ def test_groups_near_others_are_never_dearer_for_the_same_classes():
     assert near.cost <= finer
     assert near.cost == pytest.approx(grouping_cost(classes, near.labels.tolist()), abs=1e-6)
     assert near.cost <= found.cost + 1.0
+
+
+def rows_of(seed, n=90, n_sources=6, n_targets=40, weighted=False):
+    rng = np.random.RandomState(seed)
+    target = np.append(np.arange(n_targets), rng.randint(0, n_targets, n - n_targets))
+    source = np.clip(target * n_sources // n_targets + rng.randint(-1, 2, n), 0, n_sources - 1)
+    source[:n_sources] = np.arange(n_sources)
+    weight = rng.choice([0.5, 1.0, 2.25], n) if weighted else None
+    return GridRows(source, target, n_sources, n_targets, weight)
+
+
+def slid_one_by_one(table, ends):
+    """Each cut at its best place between its neighbours, but not between targets of one and the same source."""
+    ends, moved = list(ends), True
+
+    def cost(low, high):
+        counts = table[:, low:high].sum(axis=1)
+        return math.lgamma(counts.sum() + 1) - sum(math.lgamma(count + 1) for count in counts)
+
+    pure = [int(np.argmax(column)) if np.count_nonzero(column) == 1 else None for column in table.T]
+    while moved:
+        moved = False
+        for i in range(len(ends) - 1):
+            left, right = ends[i - 1] if i else 0, ends[i + 1]
+            places = {cut: cost(left, cut) + cost(cut, right) for cut in range(left + 1, right)}
+            alike = {cut for cut in places if pure[cut] is not None and pure[cut] == pure[cut - 1]} - {ends[i]}
+            best = min((cut for cut in places if cut not in alike), key=places.__getitem__)
+            if places[best] < places[ends[i]] - 1e-9:
+                ends[i], moved = best, True
+    return ends
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_target_cuts_slide_to_the_best_places_between_their_neighbours(seed, weighted):
+    rows = rows_of(seed, weighted=weighted)
+    search = GridSearch(rows, Sources(False, Settings()))
+    source = search.source_given(np.arange(40) // 20, quick=False)
+    start = np.array([3, 9, 21, 30, 40])
+    grid = with_target(rows, search.sources, source, 0.0, labels_of(start, 40))
+    moved = search.slide(grid)
+    assert ends_of(moved.target_labels).tolist() == slid_one_by_one(rows.table(source.labels, None), start)
+    assert moved.cost < grid.cost
+
+
+def test_of_many_cuts_those_cheapest_to_remove_are_changed():
+    rng = np.random.RandomState(0)
+    rows = GridRows(np.repeat(np.arange(100), 3), rng.permutation(300), 100, 300)
+    quick, thorough = (GridSearch(rows, Sources(False, Settings(prove=prove))) for prove in (False, True))
+    parts, labels = np.arange(100), np.arange(300) // 3
+    joined = joint_cuts._cheapest_joins(rows.table(parts, labels), 10)
+    table = rows.table(parts, labels).astype(int)
+    costs = []
+    for cut in range(99):
+        ends = [end for end in range(1, 101) if end != cut + 1]
+        columns = np.array(naive_modl.merge_intervals(table.T, ends)).T
+        costs.append(naive_modl.parts_cost(columns) + sum(naive_modl.ln_fact(int(n)) for n in columns.sum(axis=0)))
+    assert np.sort(np.array(costs)[joined]) == pytest.approx(np.sort(costs)[:10])
+    of_source = joint_cuts._cheapest_joins(rows.table(parts, labels).T, 10, shift=99)
+    costs = [
+        naive_modl.parts_cost(naive_modl.merge_intervals(table, np.delete(np.arange(1, 101), cut))) for cut in range(99)
+    ]
+    assert np.sort(np.array(costs)[of_source]) == pytest.approx(np.sort(costs)[:10])
+    n_quick, n_thorough = (sum(1 for _ in joint_cuts.changed(search, parts, labels)) for search in (quick, thorough))
+    assert n_quick < 0.7 * n_thorough

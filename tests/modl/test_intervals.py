@@ -146,3 +146,47 @@ def test_exact_limit_is_what_it_says():
     assert intervals.MAX_EXACT == 4096
     counts = steps(4000, 6, 2)
     assert discretize(counts).is_optimal
+
+
+def few_classes_a_block(seed, n_blocks=9, n_classes=11):
+    rng = np.random.RandomState(seed)
+    counts = np.zeros((n_blocks, n_classes), dtype=int)
+    np.add.at(counts, (np.repeat(np.arange(n_blocks), 2), rng.randint(0, n_classes, 2 * n_blocks)), rng.randint(1, 4))
+    counts[n_blocks // 2] += 1  # a block with rows of every class
+    return counts
+
+
+@pytest.mark.parametrize("least", [1, 9])
+@pytest.mark.parametrize("seed", range(4))
+def test_many_classes_of_which_a_block_has_few_equal_brute_force(seed, least):
+    counts = few_classes_a_block(seed)
+    sizes = counts.sum(axis=1)
+    partitions = [
+        ends
+        for ends in naive_modl.all_ends(len(counts))
+        if len(ends) == 1 or min(np.add.reduceat(sizes, [0, *ends[:-1]])) >= least
+    ]
+    best = min(naive_modl.interval_cost(counts, ends, "page") for ends in partitions)
+    found = discretize(counts.astype(float), Settings(criterion="page", min_part_count=least))
+    assert found.cost == pytest.approx(best, abs=1e-7)
+
+
+@pytest.mark.parametrize("of_target", [False, True])
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_best_single_cut_is_found(whole, of_target):
+    for seed in range(4):
+        counts = few_classes_a_block(seed).astype(float)
+        boundaries, n_classes = np.array([1, 2, 4, 5, 7, 8, 9]), counts.shape[1]
+        grids = intervals.CutGrids(boundaries[None], np.array([7]), np.array([[0.0, 3.0]]), np.array([False]), [0])
+        table = cuts.factorials_of(np.cumsum(counts, axis=0).T) if whole else np.empty(0)
+        found = grids.cut(counts, table, min_rows=4.0, of_target=of_target)
+        costs = {}
+        for cut in boundaries[:-1].tolist():
+            parts = naive_modl.merge_intervals(counts.astype(int), [cut, len(counts)])
+            cost = naive_modl.parts_cost(parts)
+            if of_target:  # frequencies are not coded
+                cost -= sum(naive_modl.ln_choose(int(part.sum()) + n_classes - 1, n_classes - 1) for part in parts)
+            if min(part.sum() for part in parts) >= 4:
+                costs[cut] = cost + 3.0
+        assert found.cost == pytest.approx(min(costs.values()), abs=1e-9)
+        assert found.ends.tolist() == [min(costs, key=costs.get), len(counts)]
