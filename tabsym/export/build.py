@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from importlib import import_module
@@ -27,6 +28,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
 from tabsym.export.check import CLASSES, FUNCTIONS, BadFile, Node, read_array, read_json
+from tabsym.frame.storage import object_array
 
 _LIGHTGBM = {
     "_handle", "_network", "_train_data_name", "_profile", "best_iteration", "best_score", "name_valid_sets",
@@ -207,10 +209,8 @@ class Builder:
                     instance.__dict__.setdefault(option, value.default)
         if node["__module__"] == "tabsym" and dataclasses.is_dataclass(cls):
             for field in dataclasses.fields(cls):
-                has_default = (
-                    field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-                )
-                if not has_default and not hasattr(instance, field.name):
+                is_needed = field.default is field.default_factory is dataclasses.MISSING
+                if is_needed and not hasattr(instance, field.name):
                     raise BadFile(f"holds a {name} without {field.name}, of another version of tabsym")
         check_instance(instance, class_names)
         return instance
@@ -247,9 +247,8 @@ class Builder:
         seeds = self.of_type(node["content"]["seed_seq"], dict)
         inner = state.get("state")
         numbers = list(inner.values()) if type(inner) is dict else [None]
-        if state.get("bit_generator") != "PCG64" or not all(
-            type(number) is int and 0 <= number < 2**128 for number in numbers
-        ):
+        are_whole = all(type(number) is int and 0 <= number < 2**128 for number in numbers)
+        if state.get("bit_generator") != "PCG64" or not are_whole:
             raise BadFile("has a generator of another kind than PCG64")
         counts = [seeds.get(name) for name in ("entropy", "n_children_spawned")]
         plain = all(type(number) in (int, np.uint64, np.int64) and 0 <= number < 2**128 for number in counts)
@@ -277,13 +276,9 @@ def _objects(items: list[Any], shape: list[int]) -> Any:
         if not all(type(item) is list and len(item) == length for item in items):
             raise BadFile("has an array of objects of another shape than it says")
         items = [part for item in items for part in item]
-    count = functools.reduce(lambda a, b: a * b, shape, 1)
-    if count != len(items):
+    if math.prod(shape) != len(items):
         raise BadFile("has an array of objects of another shape than it says")
-    array = np.empty(count, dtype=object)
-    for position, item in enumerate(items):
-        array[position] = item
-    return array.reshape(shape)
+    return object_array(items).reshape(shape)
 
 
 def _key(text: str, kind: str) -> Any:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import warnings
 import zipfile
@@ -135,13 +136,10 @@ def read_array(data: bytes) -> NDArray[Any]:
         raise BadFile(f"has an array that cannot be read ({_words(error)})") from None
     if dtype.hasobject or dtype.kind not in _KINDS or dtype.itemsize == 0:
         raise BadFile(f"has an array of {dtype}, which holds more than numbers and text")
-    count = 1
-    for length in shape:
-        if not 0 <= length < 2**48:
-            raise BadFile("has an array of a length that cannot be")
-        count *= length
+    if not all(0 <= length < 2**48 for length in shape):
+        raise BadFile("has an array of a length that cannot be")
     rest = data[stream.tell() :]
-    if count * dtype.itemsize != len(rest):
+    if math.prod(shape) * dtype.itemsize != len(rest):
         raise BadFile("has an array of another length than it says")
     try:
         array = np.frombuffer(rest, dtype=dtype).copy()
@@ -343,11 +341,8 @@ def _check_keys(node: Node) -> None:
     types = node.get("key_types")
     if types is None:
         return
-    if (
-        not isinstance(types, list)
-        or len(types) != len(node["content"])
-        or not all(isinstance(t, str) and t in KEY_TYPES for t in types)
-    ):
+    is_list = isinstance(types, list) and len(types) == len(node["content"])
+    if not is_list or not all(isinstance(t, str) and t in KEY_TYPES for t in types):
         raise BadFile("has a dictionary with keys of another kind than text, numbers and None")
 
 
@@ -494,16 +489,13 @@ ROOTS = frozenset(
 )
 """Those that are models by themselves; the others are parts of one."""
 
-FUNCTIONS: dict[str, str] = {
-    "without_column": "tabsym.compare.contenders:_without",
-}
+FUNCTIONS: dict[str, str] = {"without_column": "tabsym.compare.contenders:_without"}
 """The same of functions that pipelines hold."""
 
 
 @cache
-def _names() -> dict[tuple[str, str], str]:
-    addresses = {**CLASSES, **FUNCTIONS}
-    return {(address.split(":")[0], address.split(":")[1]): name for name, address in addresses.items()}
+def _names() -> dict[tuple[str, ...], str]:
+    return {tuple(address.split(":")): name for name, address in (CLASSES | FUNCTIONS).items()}
 
 
 def name_of(module: str, attribute: str) -> str | None:
@@ -555,9 +547,7 @@ _LOSSES = _of(
 _NUMBERS = _of(
     "numpy", "bool float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 str_ datetime64 timedelta64"
 )
-_VALUES_OF_OBJECTS = _of("datetime", "date datetime time timedelta") | _of(
-    "decimal", "Decimal"
-)  # of columns of objects
+_VALUES_OF_OBJECTS = _of("datetime", "date datetime time timedelta") | {"decimal.Decimal"}  # of columns of objects
 
 LISTS: dict[str, frozenset[str]] = {
     "JsonNode": frozenset({"builtins.str"}),

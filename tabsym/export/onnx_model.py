@@ -20,7 +20,6 @@ from tabsym.encoders.wide import WideEncoder
 from tabsym.export.onnx_graph import (
     BOOL,
     DOUBLE,
-    FLOAT,
     INT64,
     ML_OPSET,
     OPSET,
@@ -246,14 +245,11 @@ class _EncoderParts(GraphParts):
         self.inputs = {
             name: input_type(name, lookup.kind, [lookup.coding], missing_text) for name, lookup in self.lookups.items()
         }
-        passed = {
-            name: STRING if name in encoder._texts_in else DOUBLE for name in self.features if name not in self.lookups
-        }
-        made = {
-            lookup.column: STRING if lookup.values.dtype == object else DOUBLE for lookup in lookups if lookup.names
-        } | passed
-        text = next((name for name, kind in made.items() if kind == STRING), None)
-        number = next((name for name, kind in made.items() if kind == DOUBLE), None)
+        others = [name for name in self.features if name not in self.lookups]
+        passed = {name: STRING if name in encoder._texts_in else DOUBLE for name in others}
+        kinds = {one.column: STRING if one.values.dtype == object else DOUBLE for one in lookups if one.names} | passed
+        text = next((name for name, kind in kinds.items() if kind == STRING), None)
+        number = next((name for name, kind in kinds.items() if kind == DOUBLE), None)
         if text in passed and number is not None:
             raise ValueError(
                 f"The encoder passes on the text of column {text!r} along with numbers, such as those of column "
@@ -412,12 +408,9 @@ def register_onnx_converters() -> None:
         ) from None
     options: dict[str, Any] = {"missing_text": None}
     of_classes = options | {"zipmap": [True, False, "columns"], "output_class_labels": [False, True], "nocl": [False]}
-    for kind in _CLASSIFIERS:
-        update_registered_converter(kind, _alias(kind), _set_types, _convert, options=of_classes)
-    for regressor_or_encoder in _REGRESSORS_AND_ENCODERS:
-        update_registered_converter(
-            regressor_or_encoder, _alias(regressor_or_encoder), _set_types, _convert, options=options, parser=_parse
-        )
+    for kinds, parser, allowed in ((_CLASSIFIERS, None, of_classes), (_REGRESSORS_AND_ENCODERS, _parse, options)):
+        for kind in kinds:
+            update_registered_converter(kind, _alias(kind), _set_types, _convert, parser=parser, options=allowed)
 
 
 def _alias(kind: type) -> str:
@@ -463,10 +456,7 @@ def _set_types(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    low = next(
-        (domain for domain, version in OPSETS.items() if container.target_opset_any_domain(domain) < version), None
-    )
-    if low is not None:
+    if any(container.target_opset_any_domain(domain) < version for domain, version in OPSETS.items()):
         raise ValueError(f"tabsym's nodes need target_opset={OPSETS} or higher.")
     parts = _parts(operator)
     graph = Graph(scope.get_unique_variable_name("tabsym") + "_")
@@ -533,14 +523,4 @@ def _converted(graph: Graph, tensor: str, name: str, given: int, parts: GraphPar
 
 
 def _type_of_variable(variable: Any) -> int:
-    from skl2onnx.common import data_types as types
-
-    for kind, number in (
-        (types.StringTensorType, STRING),
-        (types.DoubleTensorType, DOUBLE),
-        (types.FloatTensorType, FLOAT),
-        (types.BooleanTensorType, BOOL),
-    ):
-        if isinstance(variable.type, kind):
-            return number
-    return INT64
+    return int(variable.type.to_onnx_type().tensor_type.elem_type)

@@ -21,7 +21,7 @@ from tabsym.export.spec import as_text, terms_of
 from tabsym.frame import NUMBERS, Measure
 from tabsym.frame.storage import object_array
 from tabsym.messages import Number, check_option
-from tabsym.models.export_terms import Coding, Lookup, LookupFactor, ModelTerms, TermRecord
+from tabsym.models.export_terms import LookupFactor, ModelTerms, TermRecord
 from tabsym.models.inspection.coef_table import check_base
 from tabsym.models.model import edges
 from tabsym.modl.columns import interval_labels
@@ -88,6 +88,11 @@ class TermLines:
         self.terms, self.names, self.with_formulas = terms, names, with_formulas
         self.table = terms.tables[factor.table]
         codings = self.table.codings
+        self._bins = {
+            position: edges(coding.bounds, coding.missing)
+            for position, coding in enumerate(terms.codings[index] for index in codings)
+            if coding.bounds is not None
+        }
         self._keys = [self._keys_of(coding, column) for coding, column in zip(codings, factor.columns, strict=True)]
         self._heads_of_keys = [
             f"{column} bin" if self._is_bin(coding) else column
@@ -110,17 +115,11 @@ class TermLines:
         for position, line in enumerate(values):
             cells: list[Any] = [keys[code] for keys, code in zip(self._keys, codes[position].tolist(), strict=True)]
             cells += [int(table.rows[position]), *line]
-            coefficients = (
-                [f"{letter(first + k)}{position + 2}" for k in range(len(line))] if self.with_formulas else line
-            )
-            if self._has_ratios:
-                cells += [
-                    f"=EXP({coefficient})" if self.with_formulas else float(np.exp(coefficient))
-                    for coefficient in coefficients
-                ]
+            named = [f"{letter(first + k)}{position + 2}" for k in range(len(line))] if self.with_formulas else line
+            cells += map(_exp_of, named) if self._has_ratios else []
             if deviations is not None:
-                limits = self._limits(coefficients, deviations[position])
-                cells += limits + ([_exp_of(limit) for limit in limits] if self._has_ratios else [])
+                limits = self._limits(named, deviations[position])
+                cells += limits + (list(map(_exp_of, limits)) if self._has_ratios else [])
             yield cells + self._edges(codes[position].tolist())
 
     def _heads(self) -> list[str]:
@@ -135,9 +134,8 @@ class TermLines:
         else:
             between = ["" if what == "coefficient" else f"{what} " for what in scales]
             limits = [f"{what}{side} {head}" for what in between for head in heads for side in ("lower", "upper")]
-        bins = [f"bin {position + 1}" for position, coding in enumerate(self.table.codings) if self._is_bin(coding)]
-        edges = [f"{column} {side}" for column in bins for side in ("above", "up to")]
-        return [*heads, *ratios, *(limits if table.sd is not None else []), *edges]
+        ends = [f"bin {position + 1} {side}" for position in self._bins for side in ("above", "up to")]
+        return [*heads, *ratios, *(limits if table.sd is not None else []), *ends]
 
     @property
     def _has_ratios(self) -> bool:
@@ -158,16 +156,8 @@ class TermLines:
 
     def _edges(self, codes: Sequence[int]) -> list[Any]:
         """The bounds of bins ``(above, up to]``; nothing of missing values."""
-        edges: list[Any] = []
-        for coding, code in zip(self.table.codings, codes, strict=False):
-            bounds = self.terms.codings[coding].bounds
-            if bounds is not None:
-                position = code - int(self.terms.codings[coding].missing)
-                edges += [
-                    float(bounds[position - 1]) if position > 0 else None,
-                    float(bounds[position]) if 0 <= position < len(bounds) else None,
-                ]
-        return edges
+        ends = [float(side[codes[position]]) for position, sides in self._bins.items() for side in sides]
+        return [end if math.isfinite(end) else None for end in ends]
 
     def _is_bin(self, index: int) -> bool:
         return self.terms.codings[index].bounds is not None
@@ -185,11 +175,11 @@ class TermLines:
         return [Text(MISSING) if category is None else cell_of(category) for category in categories]
 
 
-def _exp_of(limit: Any) -> Any:
-    """The cell of exp of a limit of a coefficient."""
-    if limit is None:
+def _exp_of(value: Any) -> Any:
+    """The cell of exp of a coefficient or of a limit of one: a number, a cell or a formula."""
+    if value is None:
         return None
-    return f"=EXP({limit[1:]})" if isinstance(limit, str) else float(np.exp(limit))
+    return f"=EXP({value.removeprefix('=')})" if isinstance(value, str) else float(np.exp(value))
 
 
 def to_csv(model: Any, folder: str | os.PathLike[str], *, base: Mapping[str, Any] | str | None = None) -> list[Path]:
@@ -326,13 +316,9 @@ def scorecard(
 def _sign_of(terms: ModelTerms, good: Any) -> float:
     """1 where the linear predictor is the log odds of the good class, -1 where it is that of the other."""
     if terms.classes is None or len(terms.classes) != 2 or terms.link != "logit":
-        what = (
-            "predicts no classes"
-            if terms.classes is None
-            else f"has {len(terms.classes)} classes"
-            if len(terms.classes) != 2
-            else "has no log odds (its loss is no log-loss)"
-        )
+        what = "has no log odds (its loss is no log-loss)"
+        if terms.classes is None or len(terms.classes) != 2:
+            what = "predicts no classes" if terms.classes is None else f"has {len(terms.classes)} classes"
         raise ValueError(f"A scorecard has points for the log odds of two classes, and the model {what}.")
     classes = terms.classes.tolist()
     if good is not None and good not in classes:
@@ -393,11 +379,8 @@ def _factor_of(terms: ModelTerms, term: TermRecord) -> LookupFactor | None:
 
 def _scalar(terms: ModelTerms, term: TermRecord) -> float:
     """What a term without columns adds, or the scalars that multiply its lookup."""
-    scalars = [
-        terms.tables[factor.table].values[0, factor.component, 0]
-        for factor in term.lookups
-        if not terms.tables[factor.table].codings
-    ]
+    tables = [(terms.tables[factor.table], factor.component) for factor in term.lookups]
+    scalars = [table.values[0, component, 0] for table, component in tables if not table.codings]
     return float(np.prod(scalars))
 
 
@@ -406,28 +389,20 @@ def _part(terms: ModelTerms, term: TermRecord, factor: LookupFactor) -> pd.DataF
     table = terms.tables[factor.table]
     multiplier = term.constant * _scalar(terms, term)
     labels = [_labels(terms, coding, column) for coding, column in zip(table.codings, factor.columns, strict=True)]
-    keys = [
-        tuple(column_labels[code] for column_labels, code in zip(labels, codes, strict=True))
-        for codes in table.codes.tolist()
-    ]
+    keys = [tuple(of[code] for of, code in zip(labels, codes, strict=True)) for codes in table.codes.tolist()]
     categories = [key[0] for key in keys] if len(labels) == 1 else keys
-    low, high = _edges(terms.codings[table.codings[0]], table) if len(labels) == 1 else (np.nan, np.nan)
-    values = multiplier * table.values[:, factor.component, 0]
-    part = pd.DataFrame(
-        {
-            "term": term.name,
-            "category": pd.Series(object_array(categories), dtype=object),
-            "low": low,
-            "high": high,
-            "rows": table.rows,
-        }
-    ).assign(coefficient=values)
     coding = terms.codings[table.codings[0]]
-    is_bins = coding.bounds is not None and len(labels) == 1
-    if is_bins and coding.missing:  # every value has a bin
-        return part
+    bounds = coding.bounds if len(labels) == 1 else None
+    part = pd.DataFrame({
+        "term": term.name, "category": pd.Series(object_array(categories), dtype=object), "low": np.nan, "high": np.nan,
+        "rows": table.rows, "coefficient": multiplier * table.values[:, factor.component, 0],
+    })  # fmt: skip
+    if bounds is not None:
+        part["low"], part["high"] = (ends[table.codes[:, 0]] for ends in edges(bounds, coding.missing))
+        if coding.missing:  # every value has a bin
+            return part
     default_row = part.iloc[:1].assign(low=np.nan, high=np.nan, rows=0)
-    default_row["category"] = "Missing" if is_bins else UNKNOWN
+    default_row["category"] = UNKNOWN if bounds is None else "Missing"
     default_row["coefficient"] = multiplier * float(table.default[factor.component, 0])
     return pd.concat([part, default_row], ignore_index=True)
 
@@ -443,14 +418,6 @@ def _labels(terms: ModelTerms, index: int, column: str) -> list[Any]:
     if UNKNOWN in categories:
         raise ValueError(f"Column {column!r} has a category {UNKNOWN!r}, as the scorecard has; rename it before fit.")
     return categories
-
-
-def _edges(coding: Coding, table: Lookup) -> tuple[Any, Any]:
-    """The bounds ``(low, high]`` of the bin of each row; NaN for missing values and for categories."""
-    if coding.bounds is None:
-        return np.nan, np.nan
-    low, high = edges(coding.bounds, coding.missing)
-    return low[table.codes[:, 0]], high[table.codes[:, 0]]
 
 
 def _position_of(part: pd.DataFrame, key: Any, term: str) -> int:

@@ -115,9 +115,8 @@ def columns_of_dates(
     derived: dict[str, Derived] = {}
     for name, style in formats.items():
         names = [name, *names_of_parts(name, parts[name], taken)]
-        derived |= {
-            column: Derived(name, part, style) for column, part in zip(names, ["day", *parts[name]], strict=True)
-        }
+        pairs = zip(names, ["day", *parts[name]], strict=True)
+        derived |= {column: Derived(name, part, style) for column, part in pairs}
     return derived
 
 
@@ -303,11 +302,8 @@ def _expression(node: Node) -> dict[str, Any]:
         case Call():
             return {"function": node.function, "of": _expression(node.argument)}
         case Binary():
-            return {
-                "operator": node.operator,
-                "left": _expression(node.left),
-                "right": _expression(node.right),
-            }
+            left, right = _expression(node.left), _expression(node.right)
+            return {"operator": node.operator, "left": left, "right": right}
     raise AssertionError(f"{node} is not numeric")
 
 

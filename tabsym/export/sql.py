@@ -157,12 +157,9 @@ class SQLTables:
         coding = self.terms.codings[index]
         if coding.bounds is None:
             sign = "IS" if self.writer.dialect == "sqlite" else "IS NOT DISTINCT FROM"
-            by_bytes = (
-                self.writer.dialect == "tsql" and self.columns.key_kind(coding, column) == "text"
-            )  # else "A" is "a" there
-            return f"{sign} {self.columns.compared_as_key(coding, column)}" + (
-                " COLLATE Latin1_General_BIN2" if by_bytes else ""
-            )
+            by_bytes = self.writer.dialect == "tsql" and self.columns.key_kind(coding, column) == "text"
+            collation = " COLLATE Latin1_General_BIN2" if by_bytes else ""  # else "A" is "a" there
+            return f"{sign} {self.columns.compared_as_key(coding, column)}{collation}"
         if (index, column) not in self.aliases:
             if index not in self._bins:
                 self._bins[index] = self._create_bins(index, column)
@@ -270,10 +267,8 @@ class _ModelView(SQLTables):
         names = unique([*names, *(f"probability_{label}" for label in labels)], taken)
         score_names, names = names[: len(scores)], names[len(scores) :]
         inner = ", ".join(f"{score} AS {ansi_name(name)}" for score, name in zip(scores, score_names, strict=True))
-        probabilities = [
-            f"{value} AS {ansi_name(name)}"
-            for value, name in zip(self._probabilities(score_names), names, strict=False)
-        ]
+        shares = zip(self._probabilities(score_names), names, strict=False)
+        probabilities = [f"{value} AS {ansi_name(name)}" for value, name in shares]
         columns = ", ".join([f"{self._class(score_names)} AS {ansi_name(PREDICTION)}", *probabilities, '"s".*'])
         return f'{head}SELECT {columns}\nFROM (SELECT {inner}, "r".*{source}) AS "s"'
 
@@ -283,12 +278,8 @@ class _ModelView(SQLTables):
         columns = [f'"s".{ansi_name(name)}' for name in scores]
         if len(columns) == 1:
             return [f"1e0 / (1e0 + {_exp(columns[0])})", f"1e0 / (1e0 + {_exp(f'-{columns[0]}')})"]
-        return [
-            "1e0 / ("
-            + " + ".join("1e0" if other == column else _exp(f"({other} - {column})") for other in columns)
-            + ")"
-            for column in columns
-        ]
+        ratios = [["1e0" if a == b else _exp(f"({a} - {b})") for a in columns] for b in columns]
+        return [f"1e0 / ({' + '.join(of_others)})" for of_others in ratios]
 
     def _class(self, scores: list[str]) -> str:
         """The class of the largest linear predictor, of equal ones the first; NULL where they are."""
@@ -299,12 +290,9 @@ class _ModelView(SQLTables):
         if len(columns) == 1:
             conditions = [f"{columns[0]} <= 0", f"{columns[0]} > 0"]
         else:
-            conditions = [
-                " AND ".join(f"{column} >= {other}" for other in columns if other != column) for column in columns
-            ]
-        cases = " ".join(
-            f"WHEN {condition} THEN {Dialect().value(label)}" for condition, label in zip(conditions, labels)
-        )
+            conditions = [" AND ".join(f"{a} >= {b}" for b in columns if b != a) for a in columns]
+        values = map(Dialect().value, labels)
+        cases = " ".join(f"WHEN {condition} THEN {value}" for condition, value in zip(conditions, values))
         return f"CASE {cases} END"
 
     def _score(self, output: int) -> Iterator[str]:
@@ -372,9 +360,8 @@ class EncoderView(SQLTables):
     def __init__(self, writer: Dialect, lookups: list[ColumnLookup], features: list[str], table: str) -> None:
         kinds = {lookup.column: lookup.kind for lookup in lookups}
         codings = tuple(lookup.coding for lookup in lookups)
-        super().__init__(
-            writer, ModelTerms(0, "identity", None, kinds, codings, (), (), features=tuple(features)), table
-        )
+        terms = ModelTerms(0, "identity", None, kinds, codings, (), (), features=tuple(features))
+        super().__init__(writer, terms, table)
         self.lookups = {lookup.column: (index, lookup) for index, lookup in enumerate(lookups)}
 
     def text(self, keep: list[str]) -> str:
@@ -417,10 +404,8 @@ class EncoderView(SQLTables):
         [(key, kind)], [keys] = self.keys((index,), (lookup.column,), {"code", *heads})
         name = f"{self.rows}_encoding_{index + 1}_{slug(lookup.column)}".rstrip("_")
         type_ = "text" if is_text else "whole" if is_onehot else "number"
-        rows = [
-            [key_literal, str(code), *line]
-            for code, (key_literal, line) in enumerate(zip(keys, literals[:-1], strict=True))
-        ]
+        lines = enumerate(zip(keys, literals[:-1], strict=True))
+        rows = [[key_literal, str(code), *line] for code, (key_literal, line) in lines]
         self.create(name, [(key, kind), ("code", "whole"), *((head, type_) for head in heads)], rows)
         self.join(lookup.column, name, [(key, self.key(index, lookup.column))])
         alias = self.aliases[lookup.column]

@@ -159,14 +159,11 @@ def kind_of_values(values: list[Any], what: str) -> str:
         return "number"
     if len(kinds) > 1 or None in kinds:
         unsupported = next((value for value in values if value is not None and kind_of(value) is None), None)
-        kinds_found = (
-            f"{unsupported!r}, for which SQL has no literal"
-            if unsupported is not None
-            else f"{' and '.join(sorted(map(str, kinds)))}"
-        )
-        remedy = (
-            as_text(unsupported) if isinstance(unsupported, pd.Interval) else "make its values text, or use to_spec"
-        )
+        kinds_found, remedy = " and ".join(sorted(map(str, kinds))), "make its values text, or use to_spec"
+        if unsupported is not None:
+            kinds_found = f"{unsupported!r}, for which SQL has no literal"
+        if isinstance(unsupported, pd.Interval):
+            remedy = as_text(unsupported)
         raise ValueError(f"{what} holds {kinds_found}; {remedy}.")
     return kinds.pop() or "text" if kinds else "text"
 
@@ -368,11 +365,8 @@ class ColumnText:
         if self._holds(column) == "booleans":
             return "boolean"
         if self._holds(column):
-            return (
-                "whole"
-                if all(isinstance(_number_of(category), int) for category in self._categories(column))
-                else "number"
-            )
+            numbers = map(_number_of, self._categories(column))
+            return "whole" if all(isinstance(number, int) for number in numbers) else "number"
         is_part = column in self.terms.derived and self.terms.derived[column].part != "text"
         return "whole" if is_part else kind_of_values(coding.categories.tolist(), f"Column {column!r}")
 
