@@ -90,7 +90,8 @@ def _export(args: dict[str, Any]) -> bool:
     from tabsym import export
 
     model, path, to = export.load(args["model"]), Path(args["model"]), args["to"]
-    out = path.with_suffix(f".{to}") if args["out"] is None else Path(args["out"])
+    usual = path.with_name(path.stem + {"csv": "-rates", "stack": "-stack"}.get(to, f".{to}"))
+    out = usual if args["out"] is None else Path(args["out"])
     if args["base"] is not None and to not in ("xlsx", "csv"):
         raise ValueError("--base is for --to xlsx and --to csv; leave it out.")
     for option in ("table", "dialect"):
@@ -104,10 +105,8 @@ def _export(args: dict[str, Any]) -> bool:
     elif to == "xlsx":
         export.to_excel(model, out, base=args["base"])
     elif to == "csv":
-        out = path.with_name(f"{path.stem}-rates") if args["out"] is None else out
         export.to_csv(model, out, base=args["base"])
     elif to == "stack":
-        out = path.with_name(f"{path.stem}-stack") if args["out"] is None else out
         export.to_stack(model, out)
     else:
         export.to_onnx(model, out)
@@ -195,96 +194,64 @@ def _add_compare(commands: Any) -> None:
         epilog="Example: tabsym compare sales.csv --target price --contenders wide,lightgbm --folds 10",
         formatter_class=_Help,
     )
-    parser.add_argument(
-        "tables", nargs="*", metavar="table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx; one or several"
-    )
-    parser.add_argument(
-        "--target", action="append", help="the column to predict; required with a table; repeat it if tables differ"
-    )
+    add, names = parser.add_argument, {"type": _names, "action": "extend"}
+    add("tables", nargs="*", metavar="table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx; one or several")
+    add("--target", action="append", help="the column to predict; required with a table; repeat it if tables differ")
     tasks = ["binary", "multiclass", "regression", "count"]
-    parser.add_argument("--task", choices=tasks, help="default: detected from the target")
-    parser.add_argument("--contenders", type=_names, action="extend", help=f"comma-separated names of {_known()}")
-    parser.add_argument(
+    add("--task", choices=tasks, help="default: detected from the target")
+    add("--contenders", **names, help=f"comma-separated names of {_known()}")
+    add(
         "--contender",
         action="append",
         metavar="NAME=MODULE:FACTORY",
         help="your own contender: a factory of the estimator in an importable module; may be repeated",
     )
-    parser.add_argument("--folds", type=int, default=5, help="number of folds")
-    parser.add_argument("--repeats", type=int, default=1, help="number of repeats with other folds")
+    add("--folds", type=int, default=5, help="number of folds")
+    add("--repeats", type=int, default=1, help="number of repeats with other folds")
     metrics = "auc, log_loss, average_precision, brier, accuracy; rmse, mae, r2; poisson_deviance"
-    parser.add_argument("--metric", help=f"ranking metric: {metrics}")
-    parser.add_argument(
-        "--groups", metavar="COLUMN", help="keep the rows of a group in one fold; the column is not a feature then"
-    )
-    parser.add_argument(
+    add("--metric", help=f"ranking metric: {metrics}")
+    add("--groups", metavar="COLUMN", help="keep the rows of a group in one fold; the column is not a feature then")
+    add(
         "--time",
         metavar="COLUMN",
         help="train on earlier rows, test on the next ones; the column remains a feature unless --drop names it, too",
     )
-    parser.add_argument("--fold-column", metavar="COLUMN", help="column with the fold in which each row is tested")
-    parser.add_argument("--unseen", metavar="COLUMN", help="hold out whole categories of this column")
-    parser.add_argument("--weight", metavar="COLUMN", help="sample weights, for training and for the scores")
-    parser.add_argument("--exposure", metavar="COLUMN", help="exposures, for counts")
-    parser.add_argument(
+    add("--fold-column", metavar="COLUMN", help="column with the fold in which each row is tested")
+    add("--unseen", metavar="COLUMN", help="hold out whole categories of this column")
+    add("--weight", metavar="COLUMN", help="sample weights, for training and for the scores")
+    add("--exposure", metavar="COLUMN", help="exposures, for counts")
+    add(
         "--offset",
         metavar="COLUMN",
         help="added to the prediction of a continuous target, or to the logarithm of a predicted count",
     )
-    parser.add_argument(
-        "--tune", metavar="N|SECONDSs", help="tune inside every fold: a number of settings, or seconds as in 60s"
-    )
-    parser.add_argument(
-        "--drop", type=_names, action="extend", help="columns to leave out, comma-separated; lists may be repeated"
-    )
-    parser.add_argument("--numeric", type=_names, action="extend", help="text columns to read as numbers")
-    parser.add_argument(
-        "--categorical",
-        type=_names,
-        action="extend",
-        help="columns of numbers to read as categories, such as codes and ids",
-    )
-    parser.add_argument(
-        "--na-values",
-        type=_names,
-        action="extend",
-        metavar="VALUES",
-        help="values that mean missing: ?,-200 or COLUMN=-200",
-    )
-    parser.add_argument(
-        "--decimal", metavar="CHARACTER", help="decimal separator of numbers in text, . or , (detected by column)"
-    )
-    parser.add_argument(
-        "--thousands", metavar="CHARACTER", help="thousands separator of numbers in text (detected by column)"
-    )
-    parser.add_argument("--sep", help="field separator of a text file, such as ';' or tab (detected)")
-    parser.add_argument("--sheet", help="sheet of an Excel workbook (the first that has rows)")
-    parser.add_argument("--encoding", help="encoding of a text file, such as cp1252 (detected)")
-    parser.add_argument(
-        "--dayfirst", action=argparse.BooleanOptionalAction, help="03/04 is the third of April (detected)"
-    )
-    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="for one contender, all folds together")
-    parser.add_argument("--memory-limit", type=float, metavar="GB", help="for the process of one contender (Linux)")
-    parser.add_argument(
+    add("--tune", metavar="N|SECONDSs", help="tune inside every fold: a number of settings, or seconds as in 60s")
+    add("--drop", **names, help="columns to leave out, comma-separated; lists may be repeated")
+    add("--numeric", **names, help="text columns to read as numbers")
+    add("--categorical", **names, help="columns of numbers to read as categories, such as codes and ids")
+    add("--na-values", **names, metavar="VALUES", help="values that mean missing: ?,-200 or COLUMN=-200")
+    add("--decimal", metavar="CHARACTER", help="decimal separator of numbers in text, . or , (detected by column)")
+    add("--thousands", metavar="CHARACTER", help="thousands separator of numbers in text (detected by column)")
+    add("--sep", help="field separator of a text file, such as ';' or tab (detected)")
+    add("--sheet", help="sheet of an Excel workbook (the first that has rows)")
+    add("--encoding", help="encoding of a text file, such as cp1252 (detected)")
+    add("--dayfirst", action=argparse.BooleanOptionalAction, help="03/04 is the third of April (detected)")
+    add("--time-limit", type=float, metavar="SECONDS", help="for one contender, all folds together")
+    add("--memory-limit", type=float, metavar="GB", help="for the process of one contender (Linux)")
+    add(
         "--max-rows",
         type=int,
         metavar="N",
         help="of a larger table a sample of N rows, stratified by the target (a plain wide model that "
         "wins is trained on all rows); default: all, of Parquet and folders of it as many as fit into memory",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the folds and the contenders")
-    parser.add_argument(
-        "--jobs", type=int, default=1, help="contenders that run at a time; above 1, times are less comparable"
-    )
-    parser.add_argument(
-        "--threads", type=int, help="threads of each contender; default: OMP_NUM_THREADS, else processors / jobs"
-    )
-    parser.add_argument("--out", metavar="DIR", help="folder of the results; default: a new folder tabsym-compare-NAME")
-    parser.add_argument("--resume", action="store_true", help="continue the comparison in the folder of --out")
-    parser.add_argument(
-        "--save-best", metavar="FILE", help="write the best contender, trained on all rows, to FILE.skops"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    add("--seed", type=int, default=0, help="seed of the folds and the contenders")
+    add("--jobs", type=int, default=1, help="contenders that run at a time; above 1, times are less comparable")
+    add("--threads", type=int, help="threads of each contender; default: OMP_NUM_THREADS, else processors / jobs")
+    add("--out", metavar="DIR", help="folder of the results; default: a new folder tabsym-compare-NAME")
+    add("--resume", action="store_true", help="continue the comparison in the folder of --out")
+    add("--save-best", metavar="FILE", help="write the best contender, trained on all rows, to FILE.skops")
+    add("--quiet", action="store_true", help="print nothing but errors")
 
 
 def _add_export(commands: Any) -> None:
@@ -296,19 +263,18 @@ def _add_export(commands: Any) -> None:
         epilog="Example: tabsym export best.skops --to sql --table sales --dialect snowflake",
         formatter_class=_Help,
     )
-    parser.add_argument("model", help="file of a model")
-    parser.add_argument("--to", choices=["sql", "onnx", "json", "xlsx", "csv", "stack"], required=True)
-    parser.add_argument(
+    add = parser.add_argument
+    add("model", help="file of a model")
+    add("--to", choices=["sql", "onnx", "json", "xlsx", "csv", "stack"], required=True)
+    add(
         "--out",
         metavar="FILE",
         help="default: the name of the model's file, with another ending; of CSV and stacks a folder, NAME-rates and "
         "NAME-stack",
     )
-    parser.add_argument("--table", metavar="NAME", help="of SQL: the table of the rows; default: rows")
-    parser.add_argument(
-        "--dialect", help="of SQL: ansi (the default), duckdb, sqlite, postgres, snowflake, bigquery, tsql, spark"
-    )
-    parser.add_argument(
+    add("--table", metavar="NAME", help="of SQL: the table of the rows; default: rows")
+    add("--dialect", help="of SQL: ansi (the default), duckdb, sqlite, postgres, snowflake, bigquery, tsql, spark")
+    add(
         "--base", choices=["largest"], help="of Excel and CSV: relativities to the category of each term with most rows"
     )
 
@@ -322,14 +288,13 @@ def _add_predict(commands: Any) -> None:
         epilog="Example: tabsym predict best.skops new.csv --out predicted.csv",
         formatter_class=_Help,
     )
-    parser.add_argument("model", help="file of a model: of compare --save-best or tabsym.save")
-    parser.add_argument("table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx")
-    parser.add_argument("--sep", help="field separator of a text file (that of the training, or detected)")
-    parser.add_argument("--encoding", help="encoding of a text file (that of the training, or detected)")
-    parser.add_argument(
-        "--sheet", help="sheet of an Excel workbook (that of the training, else the first that has rows)"
-    )
-    parser.add_argument("--out", metavar="FILE", help="CSV file; default: standard output")
+    add = parser.add_argument
+    add("model", help="file of a model: of compare --save-best or tabsym.save")
+    add("table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx")
+    add("--sep", help="field separator of a text file (that of the training, or detected)")
+    add("--encoding", help="encoding of a text file (that of the training, or detected)")
+    add("--sheet", help="sheet of an Excel workbook (that of the training, else the first that has rows)")
+    add("--out", metavar="FILE", help="CSV file; default: standard output")
 
 
 def _known() -> str:
