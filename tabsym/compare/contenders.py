@@ -27,6 +27,7 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -498,9 +499,8 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
     known = all_contenders()
     if isinstance(contenders, str):
         raise TypeError(f"contenders must be a list, not the text {contenders!r}; pass contenders=[{contenders!r}].")
-    requested: dict[str, Any] = {ALL: None} if contenders is None else {}
-    if contenders is not None:
-        requested = dict(contenders) if isinstance(contenders, Mapping) else dict.fromkeys(contenders)
+    named = [ALL] if contenders is None else contenders
+    requested: dict[str, Any] = dict(named) if isinstance(named, Mapping) else dict.fromkeys(named)
     if not requested:
         raise ValueError(f"contenders is empty; name at least one, or leave it out for {ALL!r}.")
     chosen = {CONSTANT: known[CONSTANT]}
@@ -589,10 +589,7 @@ def _load(address: str) -> Any:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does
-    value: Any = import_module(module)
-    for part in attribute.split("."):
-        value = getattr(value, part)
-    return value
+    return attrgetter(attribute)(import_module(module))
 
 
 def digest_of_address(address: str) -> str | None:

@@ -238,9 +238,7 @@ def tune(
         tried += 1
         try:
             score = _score(clone(model).set_params(**params), fit_on, score_on, metric)
-        except (
-            Exception
-        ):  # settings that do not go together: no candidate; what fails at the defaults fails in the fold
+        except Exception:  # settings that do not go together: what fails at the defaults fails in the fold, too
             failed += 1
             continue
         if score < best_score:

@@ -16,7 +16,6 @@ import gc
 import json
 import os
 import pickle
-import queue
 import secrets
 import select
 import signal
@@ -26,6 +25,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -408,10 +408,7 @@ class Runner:
 
     def run(self, contenders: list[Contender]) -> None:
         """Run all; an interruption, SIGTERM too, stops the processes, saves and goes on to the caller."""
-        waiting: queue.SimpleQueue[Contender] = queue.SimpleQueue()
-        for contender in contenders:
-            waiting.put(contender)
-        config = self.config
+        waiting, config = deque(contenders), self.config
 
         def write(folder: Path) -> None:
             write_table(folder, config.prepared, config.splits, config.plan)
@@ -452,7 +449,7 @@ class Runner:
         asked = range(len(self.config.splits)) if self.only is None else self.only
         return [fold for fold in asked if str(fold) not in done]
 
-    def _serve(self, waiting: queue.SimpleQueue[Contender], folder: Path, ended: threading.Event) -> None:
+    def _serve(self, waiting: deque[Contender], folder: Path, ended: threading.Event) -> None:
         """One contender after another, until none waits."""
         config = self.config
         threads = threads_of_each(config.jobs, config.threads)
@@ -467,11 +464,11 @@ class Runner:
             workers.close()
             ended.set()
 
-    def _serve_all(self, waiting: queue.SimpleQueue[Contender], folder: Path, workers: Workers) -> None:
+    def _serve_all(self, waiting: deque[Contender], folder: Path, workers: Workers) -> None:
         while True:
             try:
-                contender = waiting.get_nowait()
-            except queue.Empty:
+                contender = waiting.popleft()
+            except IndexError:  # another thread may have taken the last one
                 return
             todo = self._todo(contender)
             try:
@@ -484,11 +481,9 @@ class Runner:
                 why = self._reached(contender, "interrupted") if self._interrupted.is_set() else in_one_line(error)
                 self._fail(contender, why)
 
-    def _stop(self, waiting: queue.SimpleQueue[Contender]) -> None:
+    def _stop(self, waiting: deque[Contender]) -> None:
         self._interrupted.set()
-        with suppress(queue.Empty):
-            while True:
-                waiting.get_nowait()
+        waiting.clear()
         for process in list(self._processes):
             kill_group(process)
         for workers in list(self._workers):
@@ -642,11 +637,10 @@ def _signals_interrupt() -> Iterator[None]:
 
 @contextmanager
 def _stop_after(seconds: float | None, kill: Callable[[], None]) -> Iterator[None]:
-    timer = None if seconds is None else threading.Timer(seconds, kill)
-    if timer:
+    timer = threading.Timer(seconds or 0.0, kill)
+    if seconds is not None:
         timer.start()
     try:
         yield
     finally:
-        if timer:
-            timer.cancel()
+        timer.cancel()

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -269,9 +270,8 @@ def has_sheet(path: str | Path, name: str) -> bool:
     """Whether a workbook has a sheet of this name; not where it cannot be read, of which `read` says why."""
     path = Path(path)
     try:
-        return (
-            name in _workbook(path if _ending(path) == path.suffix.lower() else io.BytesIO(_unpacked(path))).sheetnames
-        )
+        source = path if _ending(path) == path.suffix.lower() else io.BytesIO(_unpacked(path))
+        return name in _workbook(source).sheetnames
     except (ValueError, KeyError, OSError, zipfile.BadZipFile):
         return False
 
@@ -306,18 +306,12 @@ def _excel(source: Any, asked: str | None = None) -> Source:
     if len(filled) > 1 and asked is None:
         others = listed(names_of_sheets[1:])
         notes = [f"Sheet {title!r} was read, and not {others}; name another one by sheet (--sheet)."]
-    width = max(len(row) for row in rows)
-    header = [*rows[0], *[None] * (width - len(rows[0]))]
-    names, kept = name_columns([str(name) if name is not None else "" for name in header], notes,
-                          lambda at: all(len(row) <= at or row[at] is None for row in rows[1:]))  # fmt: skip
+    columns = [list(column) for column in zip_longest(*rows)]  # rows may end before the header does, or after it
+    header = ["" if column[0] is None else str(column[0]) for column in columns]
+    names, kept = name_columns(header, notes, lambda at: all(cell is None for cell in columns[at][1:]))
     _check_names(names)
-    columns = {
-        name: pd.Series(
-            [row[position] if position < len(row) else None for row in rows[1:]], dtype=object
-        ).infer_objects()
-        for name, position in zip(names, kept, strict=True)
-    }
-    return Source(pd.DataFrame(columns), notes=tuple(notes))
+    cells = {name: pd.Series(columns[at][1:], dtype=object) for name, at in zip(names, kept, strict=True)}
+    return Source(pd.DataFrame(cells).infer_objects(), notes=tuple(notes))
 
 
 def _parquet(source: Any) -> pd.DataFrame:
@@ -720,11 +714,9 @@ def _with_empty_text(frame: pd.DataFrame, text: str, separator: str) -> pd.DataF
     table = table if other else table.slice(1)
     if len(table) != len(frame):  # of rows that are not equal: then all empty fields are missing
         return frame
-    out = {}
     for position in range(width):
         known = table.column(position).is_valid().to_pandas().to_numpy(dtype=bool)
         empty = frame[position].isna().to_numpy() & known
-        out[position] = (
-            frame[position].mask(pd.Series(empty, index=frame.index), "") if empty.any() else frame[position]
-        )
-    return pd.DataFrame(out)
+        if empty.any():
+            frame[position] = frame[position].mask(empty, "")
+    return frame

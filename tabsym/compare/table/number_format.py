@@ -188,9 +188,8 @@ def looks_ambiguous(cells: Sequence[str]) -> str | None:
         return None
     mark = marks.pop()
     with_mark = [cell for cell in cells if mark in cell]
-    return (
-        mark if all(number_of(cell, "#", mark) is not None and "e" not in cell.lower() for cell in with_mark) else None
-    )
+    groups = all(number_of(cell, "#", mark) is not None and "e" not in cell.lower() for cell in with_mark)
+    return mark if groups else None
 
 
 def are_thousands(cells: Sequence[str]) -> bool:
@@ -263,7 +262,7 @@ def unit_factors(cells: Sequence[tuple[Cell, int]]) -> dict[str, float] | str:
     currencies = Counter(cell.currency for cell, _ in cells if cell.currency)
     if len(currencies) > 1:
         return f"its cells mix the currencies {_listed(currencies)}"
-    units = Counter({cell.unit: 0 for cell, _ in cells})
+    units: Counter[str] = Counter()
     for cell, times in cells:
         units[cell.unit] += times
     named = [unit for unit in units if unit]
@@ -365,13 +364,12 @@ class TextColumn:
             return self._left(factors, "convert them to one unit")
         if not forced and _are_bounds([cell for cell, _ in cells.values()]):
             return self._left("its cells are bounds on either side of a number")
-        digits: dict[str, int] = {}
+        digits: Counter[str] = Counter()
         for cell, times in cells.values():
-            digits[cell.digits] = digits.get(cell.digits, 0) + times
+            digits[cell.digits] += times
         scaled = len({factors[cell.unit] for cell, _ in cells.values()}) > 1
-        decimal, thousands = separators_of(
-            digits, self.options.decimal, self.options.thousands, prefer=self.prefer, scaled=scaled
-        )
+        asked = self.options.decimal, self.options.thousands
+        decimal, thousands = separators_of(digits, *asked, prefer=self.prefer, scaled=scaled)
         good = {text for text, (cell, _) in cells.items() if number_of(cell.digits, decimal, thousands) is not None}
         other = {text: times for text, times in self.counts.items() if text not in good}
         unknown = {text: times for text, times in other.items() if not means_missing(text)}
@@ -380,11 +378,8 @@ class TextColumn:
         if not good or (not forced and not self._few(doubtful, total, len(values))):
             if forced:
                 return self._refuse(unknown)
-            return (
-                self._left(f"{sum(unknown.values()):,} of its cells are not, such as {quoted(unknown)}")
-                if good
-                else None
-            )
+            left = f"{sum(unknown.values()):,} of its cells are not, such as {quoted(unknown)}"
+            return self._left(left) if good else None
         if not forced and self._codes(good, cells, decimal, thousands):
             zeros = any(text.strip().startswith("0") and len(text.strip()) > 1 for text in good)
             why = "leading zeros, as codes have" if zeros else "several spellings of one number, as codes have"
@@ -393,9 +388,8 @@ class TextColumn:
         if plain and not forced and not self.untyped:
             return PlainNumbers()
         example = max(good, key=lambda text: (not is_plain(text), self.counts[text], text))
-        format_ = NumberFormat(
-            decimal, thousands, factors, tuple(sorted(text.strip().lower() for text in unknown)), example
-        )
+        missing = tuple(sorted(text.strip().lower() for text in unknown))
+        format_ = NumberFormat(decimal, thousands, factors, missing, example)
         return format_, self._note(format_, good, cells, other, digits)
 
     def _few(self, unknown: dict[str, int], total: int, n_values: int) -> bool:
@@ -403,11 +397,8 @@ class TextColumn:
         cells = sum(unknown.values())
         if not cells:
             return True
-        if n_values < _MIN_DISTINCT:
-            return False
-        return cells <= _MAX_TYPING_ERRORS * total or (
-            len(unknown) <= _MAX_OTHER_WORDS and cells <= _MAX_OTHER_CELLS * total
-        )
+        most = _MAX_OTHER_CELLS if len(unknown) <= _MAX_OTHER_WORDS else _MAX_TYPING_ERRORS
+        return n_values >= _MIN_DISTINCT and cells <= most * total
 
     def _codes(self, good: set[str], cells: dict[str, tuple[Cell, int]], decimal: str, thousands: str) -> bool:
         """Whether plain numbers are codes: leading zeros, or in a typed column several spellings of one number."""

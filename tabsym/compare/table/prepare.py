@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from shlex import quote
 from typing import Any
 
@@ -277,9 +278,8 @@ def prepare(
         raise ValueError("The table has no rows; pass a table with rows.")
     present = frame[target].notna().to_numpy()
     if not present.all():
-        notes.insert(
-            0, plural(int((~present).sum()), "row without a target is left out.", "rows without a target are left out.")
-        )
+        words = "row without a target is left out.", "rows without a target are left out."
+        notes.insert(0, plural(int((~present).sum()), *words))
     frame = frame[present]
     as_given = source.frame[target][present]
     was_text = not source.untyped and pd.api.types.infer_dtype(as_given.astype(object), skipna=True) == "string"
@@ -341,11 +341,8 @@ def _check_names(have: list[str], target: str, drop: list[str], reading: ReadOpt
         raise ValueError(f"{target!r} is the target and cannot be dropped; remove it from drop.")
     if target in categorical:
         raise ValueError(f"{target!r} is the target and not a feature; remove it from categorical.")
-    for first, names, second, others in (
-        ("drop", drop, "categorical", categorical),
-        ("drop", drop, "numeric", numeric),
-        ("categorical", categorical, "numeric", numeric),
-    ):
+    lists = {"drop": drop, "categorical": categorical, "numeric": numeric}
+    for (first, names), (second, others) in combinations(lists.items(), 2):
         for name in names:
             if name in others:
                 raise ValueError(f"Column {name!r} is in {first} and in {second}; remove it from one of the two.")
