@@ -328,14 +328,13 @@ def learning_curve(model: Any, *, ax: Any = None) -> Any:
     if curve is None:
         raise ValueError(f"{type(model).__name__} has no loss_curve_; fit it first, or give a model that is iterative.")
     ax = axes_of(ax, height=3.6)
-    curves = [("training rows", curve, BLUE), ("held-out rows", getattr(model, "validation_curve_", None), ORANGE)]
-    for label, values, colour in curves:
+    held_out = getattr(model, "validation_curve_", None)
+    for label, values, colour in (("training rows", curve, BLUE), ("held-out rows", held_out, ORANGE)):
         if values is not None:
             positions = np.arange(1, len(values) + 1)
             ax.plot(positions, values, "o-", color=colour, markersize=3, linewidth=1.4, label=label)
-    best = getattr(model, "validation_curve_", None)
-    if best is not None:
-        ax.axvline(int(np.argmin(best)) + 1, color=INK, linewidth=0.9, linestyle=":", label="best")
+    if held_out is not None:
+        ax.axvline(int(np.argmin(held_out)) + 1, color=INK, linewidth=0.9, linestyle=":", label="best")
     ax.set_xlabel("iteration")
     ax.set_ylabel("mean loss")
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -388,9 +387,8 @@ def donors(encoder: Any, X: Any, column: str, *, category: Any = None, top: int 
     ax = axes_of(ax, height=0.3 * len(donors) + 1.4)
     positions = np.arange(len(donors))
     ax.barh(positions, donors["weight"].to_numpy(), height=0.62, color=BLUE)
-    ax.set_yticks(
-        positions, [f"{label_of(name)}  ({int(n):,})" for name, n in zip(donors["donor"], donors["rows"], strict=True)]
-    )
+    sizes = zip(donors["donor"], donors["rows"], strict=True)
+    ax.set_yticks(positions, [f"{label_of(name)}  ({int(n):,})" for name, n in sizes])
     if "estimate" in donors:
         texts = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": INK}
         for position, weight, estimate in zip(positions, donors["weight"], donors["estimate"], strict=True):
