@@ -417,9 +417,7 @@ class JitterPredictor(BaseEstimator):
         check_option("n_draws", n_draws, [COUNT, None])
         model, encoder = self._fitted_parts()
         treated = self._treatments()
-        if (
-            unknown_as_of(model) == "missing"
-        ):  # unknown values of the other columns become missing: XGBoost may get them
+        if unknown_as_of(model) == "missing":  # unknown values of the other columns, too: XGBoost may get them
             treated = {name: treated.get(name, Treatment("missing")) for name in encoder.columns_}
         batch = Batch.of(X, encoder, treated)
         seed = check_random_state(random_state).randint(2**31)
@@ -696,9 +694,7 @@ def calibrated(
         raise ValueError(
             "Every row has an unknown category or weight 0; calibrate on rows with categories of the training data."
         )
-    known = {
-        encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.categories) for name in encoder.columns_
-    }
+    known = {one.fitted.number: set(one.fitted.categories) for one in encoder.columns_.values()}
     source = without_strange_levels(source_of(X, table), known)
     scored = _scored_model(model, average, losses, take_rows(source, rows[:ROWS_FOR_LINK]))
     random = check_random_state(random_state)

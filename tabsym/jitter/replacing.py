@@ -261,9 +261,8 @@ def _of_array(values: NDArray[Any], below: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind in "US" and not any(category is None for category in below):
         return np.concatenate([values, below.astype(values.dtype.kind)])
     if values.dtype.kind in "biuf":
-        return np.concatenate(
-            [values, np.array([np.nan if category is None else category for category in below.tolist()])]
-        )
+        numbers = [np.nan if category is None else category for category in below.tolist()]
+        return np.concatenate([values, np.array(numbers)])
     return np.concatenate([values.astype(object), below])
 
 

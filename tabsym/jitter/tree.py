@@ -225,9 +225,8 @@ def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, TreeDonors]) 
         which[slot, column_donors.unseen_rows.rows] = column_donors.unseen_rows.which
     for first in range(0, len(rows), _CHUNK):
         chunk = rows[first : first + _CHUNK]
-        out[chunk], heaviest[chunk] = _spread(
-            tree, np.ascontiguousarray(cells[:, chunk]), mode, donors, which[:, chunk]
-        )
+        some = np.ascontiguousarray(cells[:, chunk])
+        out[chunk], heaviest[chunk] = _spread(tree, some, mode, donors, which[:, chunk])
     return out, heaviest
 
 

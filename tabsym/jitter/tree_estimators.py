@@ -137,9 +137,8 @@ class JitterTree(TableEstimator):
         if self.handle_unknown not in DONOR_MODES or not len(split):
             return None
         encoder = TIWSEncoder() if self.encoder is None else clone(self.encoder)
-        encoder.set_params(
-            cols=[table.names[position] for position in split], target_type="classes" if n_classes else "continuous"
-        )
+        kind = "classes" if n_classes else "continuous"
+        encoder.set_params(cols=[table.names[position] for position in split], target_type=kind)
         return encoder.fit(table.native, y.astype(np.int64) if n_classes else y, relative_weights(weight))
 
     # -- rows --------------------------------------------------------------------------------
@@ -389,9 +388,9 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         ValueError, TypeError
             With the name of the column or option.
         """
-        X, y = split_target(X, y, type(self).__name__)
-        table, weight = self._read(X, y, sample_weight)
         caller = type(self).__name__
+        X, y = split_target(X, y, caller)
+        table, weight = self._read(X, y, sample_weight)
         values = check_target(y, len(table), caller)
         only = pd.unique(values)  # one class alone is no mistake here: ensembles draw such samples
         target = check_classes(y, len(table), classes=only if len(only) == 1 else None, caller=caller).weighed(weight)
