@@ -251,9 +251,8 @@ def groups_of(table: Contingency, partition: Partition, target: PartTargets) -> 
     members: list[list[Any]] = [[] for _ in range(partition.n_parts)]
     for i in order:
         members[partition.labels[i]].append(table.values[i])
-    return Groups(
-        partition, target, members, table.values, partition.labels, int(partition.labels[int(np.argmin(sizes))])
-    )
+    default = int(partition.labels[int(np.argmin(sizes))])
+    return Groups(partition, target, members, table.values, partition.labels, default)
 
 
 def exact_numbers(values: Floats, rests: Floats | None) -> Numbers:
@@ -439,9 +438,8 @@ class _GivenColumn:
             partition = (discretize if self.table.is_numeric else group)(rest, self.settings)
         else:
             cost, granularity = self._cost_of_rest(rest, labels)
-            partition = Partition(
-                self.settings.criterion, labels, np.zeros((n, 0)), cost, cost, WITHOUT_SEARCH, granularity
-            )
+            criterion, none = self.settings.criterion, np.zeros((n, 0))
+            partition = Partition(criterion, labels, none, cost, cost, WITHOUT_SEARCH, granularity)
         all_labels = self._labels(partition.labels, partition.n_parts)
         n_parts = partition.n_parts + len(self.given.specials)
         of_parts = self.table.summed(all_labels, np.arange(counts.shape[1]), (n_parts, counts.shape[1]))
@@ -476,11 +474,8 @@ class _GivenColumn:
         else:
             grid = self._searched_grid()
             n_rest = int(grid.source.labels[self.free].max()) + 1
-        counts = self.table.summed(
-            grid.source.labels,
-            grid.target_labels,
-            (n_rest + len(self.given.specials), int(grid.target_labels.max()) + 1),
-        )
+        shape = n_rest + len(self.given.specials), int(grid.target_labels.max()) + 1
+        counts = self.table.summed(grid.source.labels, grid.target_labels, shape)
         return replace(grid.source, counts=counts), grid.target_labels
 
     def _searched_grid(self) -> Grid:
@@ -529,9 +524,7 @@ class _GivenColumn:
     def _intervals(self, partition: Partition, target: Any) -> Intervals:
         labels, specials = partition.labels[self.free], self.given.specials
         n = partition.n_parts - len(specials)
-        codes = tuple(
-            tuple(np.nan if np.isneginf(code.real) else float(code.real) for code in part) for part in specials
-        )
+        codes = tuple(tuple(np.nan if np.isneginf(x.real) else float(x.real) for x in part) for part in specials)
         over = tuple(tuple(float(code.imag) for code in part) for part in specials)
         if self.given.splits is None and len(self.free):
             intervals = intervals_of(self.rest, replace(partition, labels=labels, counts=partition.counts[:n]), target)

@@ -235,11 +235,7 @@ def group_prices(
         prior = _khiops_selection(n_candidates, granularity, n_rows) + _ln_whether_garbage(n_modalities)
         prior += ln_code_sum(n_modalities - 2)
         sums = _ln_code_sums(n_modalities - 2)
-        named = (
-            LN2 * log2_star(np.asarray(rest - 1, dtype=np.float64))
-            + rest * math.log(n_modalities)
-            - gammaln(rest + 1.0)
-        )
+        named = LN2 * log2_star((rest - 1).astype(np.float64)) + rest * math.log(n_modalities) - gammaln(rest + 1.0)
         by_size[n_modalities - rest] = prior + sums + named
     return GroupPrices(by_size, LN2 * log2_star(np.arange(1.0, max_parts + 1)), _ln_derangements(max_parts))
 

@@ -300,9 +300,8 @@ class GridSearch:
         ranked = sorted(first.values(), key=lambda grid: grid.cost)
         new = [grid for grid in ranked[:n] if grid.target_labels.tobytes() not in self.seen]
         self.seen.update(grid.target_labels.tobytes() for grid in new)
-        return [
-            self.alternate(grid.target_labels, near=None if start_groups is None else grid.source) for grid in new
-        ] + ranked
+        groups = [None if start_groups is None else grid.source for grid in new]
+        return [*(self.alternate(grid.target_labels, near=near) for grid, near in zip(new, groups)), *ranked]
 
     def _unseen(self, starts: Iterator[Indices]) -> Iterator[Indices]:
         """Those that no search began at before."""
@@ -330,11 +329,8 @@ class GridSearch:
             source = self._source_near(labels, near, quick=quick) if labels.max() > 0 else None
             grid = None
             if source is not None and source.n_parts > 1:
-                given = as_grid(self.rows, self.sources, source, labels)
-                with_new_target = as_grid(
-                    self.rows, self.sources, source, self.target_given(source.labels, quick=quick)
-                )
-                grid = cheapest(with_new_target, given)
+                targets = self.target_given(source.labels, quick=quick), labels
+                grid = cheapest(*(as_grid(self.rows, self.sources, source, target) for target in targets))
             self._rounds[key] = grid
         return self._rounds[key]
 
@@ -439,11 +435,8 @@ def every_grid(rows: GridRows, sources: Sources, deadline: float, target_given: 
     """
     max_enumerated = MAX_CATEGORIES_ENUMERATED if sources.categorical else MAX_VALUES_ENUMERATED
     max_sources = MAX_SUBSETS if sources.categorical else MAX_VALUES_WITH_TARGETS
-    if (
-        rows.n_sources <= max_enumerated
-        and rows.n_targets <= MAX_TARGETS_WITH_VALUES
-        and not sources.settings.monotonic
-    ):
+    few_sources = rows.n_sources <= max_enumerated and rows.n_targets <= MAX_TARGETS_WITH_VALUES
+    if few_sources and not sources.settings.monotonic:
         grids = (_of_source(rows, sources, labels, target_given) for labels in _every_source(rows, sources))
     elif rows.n_targets <= MAX_TARGETS_ENUMERATED and rows.n_sources <= max_sources:
         shared = Shared(rows, sources.settings)

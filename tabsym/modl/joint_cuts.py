@@ -316,9 +316,8 @@ def _coarse_models(fine: GridSearch) -> list[tuple[Indices, Partition]]:
         best = better
     grids.sort(key=lambda grid: grid.cost)
     labels = [(_of_values(grid.target_labels, target_cells), grid.source) for grid in grids if np.isfinite(grid.cost)]
-    return list({target.tobytes(): (target, source) for target, source in reversed(labels)}.values())[
-        ::-1
-    ]  # each but once
+    once = {target.tobytes(): (target, source) for target, source in reversed(labels)}
+    return list(once.values())[::-1]
 
 
 def _changed_again(search: _Resolutions, best: Grid) -> Grid:
