@@ -273,11 +273,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         table = match_features(self, given)
         data = data_for(self.encoder, X, given)
         if table is not given:  # names on one side only, about which the warning was given: as in fit from here on
-            data = (
-                data_for(self.encoder, table.native, table)
-                if hasattr(self, "feature_names_in_")
-                else table.native.to_numpy()
-            )
+            named = hasattr(self, "feature_names_in_")
+            data = data_for(self.encoder, table.native, table) if named else table.native.to_numpy()
         return self._finish(self._transformed(table, data), table, data)
 
     @available_if(lambda self: hasattr(self.encoder, "get_feature_names_out"))
@@ -340,12 +337,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         except (TypeError, ValueError) as error:
             texts = [table[name] for name in self._texts_in if not table[name].holds_text]
             empty = [column.name for column in texts if column.is_empty]
-            if (
-                empty
-                and len(empty) == len(texts)
-                and isinstance(data, pd.DataFrame)
-                and set(empty) <= set(data.columns)
-            ):
+            in_frame = isinstance(data, pd.DataFrame) and set(empty) <= set(data.columns)
+            if empty and len(empty) == len(texts) and in_frame:
                 return self.encoder_.transform(data.assign(**dict.fromkeys(empty, pd.Series(None, data.index, object))))
             changed = [column for column in texts if not column.is_empty]
             if not changed or type(self.encoder_).__module__.startswith("tabsym."):

@@ -486,7 +486,5 @@ class OutOfFoldEncoder(ColumnEncoder):
 
     def _put_together(self, table: Table, encoded: dict[str, NDArray[Any]]) -> Any:
         """The table with these output columns (n_rows,), by name, in place of what they encode."""
-        return self._assembled(
-            table,
-            {name: {new: encoded[new] for new in self._kept_names(state)} for name, state in self.columns_.items()},
-        )
+        kept = {name: self._kept_names(state) for name, state in self.columns_.items()}
+        return self._assembled(table, {name: {new: encoded[new] for new in names} for name, names in kept.items()})

@@ -61,10 +61,8 @@ class ColumnLookup:
         if None in categories:
             position = categories.index(None)
             rows[known.index(None)] = values[position]
-            categories, values = (
-                [*categories[:position], *categories[position + 1 :]],
-                np.delete(values, position, axis=0),
-            )
+            categories = [*categories[:position], *categories[position + 1 :]]
+            values = np.delete(values, position, axis=0)
         coding = Coding(object_array([*known, *categories]))
         return replace(self, coding=coding, values=np.concatenate([rows[:-1], values, rows[-1:]]))
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,7 +32,6 @@ from tabsym.encoders.modl_column import (
     parts_of_rows,
     restored_frame,
     settings_of_columns,
-    sparse_onehot,
     with_donors,
 )
 from tabsym.encoders.modl_counts import (
@@ -47,6 +45,8 @@ from tabsym.encoders.modl_counts import (
     code_target,
 )
 from tabsym.encoders.modl_report import PartitionReport, print_heads
+from tabsym.encoders.onehot import Ones, sparse_matrix
+from tabsym.encoders.onehot_column import NANS
 from tabsym.frame import (
     TARGET_TYPES,
     Measure,
@@ -504,9 +504,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
         how, parts = self._output(), self._parts(table)
-        return {
-            name: self._kept_columns(state, how.columns(state, parts[name])) for name, state in self.columns_.items()
-        }
+        columns = {name: how.columns(state, parts[name]) for name, state in self.columns_.items()}
+        return {name: self._kept_columns(state, columns[name]) for name, state in self.columns_.items()}
 
     def _parts(self, table: Table) -> dict[str, NDArray[Any]]:
         """The part of each row (n,), by column."""
@@ -519,10 +518,11 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         if not self.sparse_output:
             return super()._encode_table(table)
         parts_of, untouched = self._parts(table), [name for name in table.names if name not in self.columns_]
-        blocks = numeric_matrix(table, untouched, type(self).__name__)
+        blocks: dict[str, Any] = numeric_matrix(table, untouched, type(self).__name__)
         for name, parts in parts_of.items():
-            blocks[name] = sparse_onehot(self.columns_[name], parts, set(self.invariant_cols_))
-        return sparse.hstack([blocks[name] for name in table.names], format="csr")
+            names, indices = self.columns_[name].names, np.where(parts < 0, NANS, parts)
+            blocks[name] = Ones(name, indices, len(names)).without(names, set(self.invariant_cols_))
+        return sparse_matrix([blocks[name] for name in table.names], len(table), np.float64)
 
     def _lookup(self, name: str, state: MODLColumn) -> ColumnLookup:
         return lookup_of(name, state, self._kept_names(state), self._output())

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
-from tabsym.categories import UNSEEN, Categories, RawCodes, csr, encode_columns
+from tabsym.categories import UNSEEN, Categories, RawCodes, encode_columns
 from tabsym.categories.contingency import Contingency
 from tabsym.encoders.base import refuse_missing, refuse_unknown
 from tabsym.encoders.lookups import MISSING, ColumnLookup, refuse_checks, stacked, with_missing
@@ -253,17 +252,6 @@ def look_up(values: Floats, parts: NDArray[Any]) -> Floats:
     out = values[np.maximum(parts, 0)]
     out[parts < 0] = np.nan
     return out
-
-
-def sparse_onehot(state: MODLColumn, parts: NDArray[Any], dropped: set[str]) -> sparse.csr_array:
-    """The 0/1 columns (n, outputs), but for those that are dropped, as a sparse matrix; NaN for parts below 0."""
-    is_nan, n_outputs = parts < 0, len(state.names)
-    lengths = np.where(is_nan, n_outputs, 1)
-    pointer = np.append(0, np.cumsum(lengths))
-    within = np.arange(pointer[-1]) - np.repeat(pointer[:-1], lengths)  # of the entries of a row
-    indices = np.where(np.repeat(is_nan, lengths), within, np.repeat(parts, lengths))
-    ones = csr(np.repeat(np.where(is_nan, np.nan, 1.0), lengths), indices, pointer, (len(parts), n_outputs))
-    return ones[:, [position for position, name in enumerate(state.names) if name not in dropped]]
 
 
 # -- back to the table -----------------------------------------------------------------------------

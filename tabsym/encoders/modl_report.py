@@ -501,10 +501,9 @@ def _plot_shares(ax: Any, target: Any, lefts: Any, widths: Any, style: dict[str,
     colours = dict(zip(largest, (colormaps["tab20"](k) for k in range(_MAX_COLOURS)), strict=False))
     bottom, others = np.zeros(len(widths)), False
     for j, name in enumerate(target.names):
-        label = (
-            plain(str(name)) if j in colours else "_" if others else plural(len(target.names) - len(largest), "other")
-        )
-        others = others or j not in colours
+        label = plain(str(name))
+        if j not in colours:  # one label for all of them
+            label, others = "_" if others else plural(len(target.names) - len(largest), "other"), True
         ax.bar(lefts, shares[:, j], widths, bottom=bottom, color=colours.get(j, "#c9c9c9"), label=label, **style)
         bottom += shares[:, j]
     few = len(target.names) <= _MAX_COLOURS
@@ -541,11 +540,8 @@ def plot_cells(fitted: Intervals | Groups, name: str, *, ax: Any = None) -> Any:
     bar.ax.tick_params(colors=INK, labelsize=8)
     bar.outline.set_visible(False)
     bar.set_label("rows, over those of independence", fontsize=8, color=INK)
-    titled(
-        ax,
-        f"{name}: {plural(counts.shape[0], 'part')} by {plural(counts.shape[1], 'interval')} of the target (sizes: "
-        "rows)",
-    )
+    parts, intervals = plural(counts.shape[0], "part"), plural(counts.shape[1], "interval")
+    titled(ax, f"{name}: {parts} by {intervals} of the target (sizes: rows)")
     return dressed(ax)
 
 

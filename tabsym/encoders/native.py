@@ -410,9 +410,9 @@ def fit_coder(coder: Any, X: Any, y: Any, sample_weight: Any = None) -> pd.DataF
         For an encoder of the user's own whose `fit` takes weights.
     """
     custom = coder.named_steps.get("codes") if isinstance(coder, Pipeline) else None
+    if sample_weight is None or custom is None:
+        return coder.fit_transform(X, y)
     # CrossFit refuses weights for encoders that take none
     parts = [custom, custom.encoder] if isinstance(custom, CrossFit) else [custom]
-    weighs = sample_weight is not None and all(
-        part is not None and has_fit_parameter(part, "sample_weight") for part in parts
-    )
+    weighs = all(has_fit_parameter(part, "sample_weight") for part in parts)
     return coder.fit_transform(X, y, **({"codes__sample_weight": sample_weight} if weighs else {}))

@@ -389,9 +389,10 @@ class OneHotEncoder(ColumnEncoder):
         untouched = [name for name in table.names if name not in self.columns_]
         blocks: dict[str, Any] = numeric_matrix(table, untouched, type(self).__name__)
         for name, codes in self._codes(table).items():
-            state, dropped = self.columns_[name], set(self.invariant_cols_)
-            kept = [position for position, new in enumerate(state.names) if new not in dropped]
-            blocks[name] = Ones(name, state.indices(codes), len(state.names)).keep(kept)
+            state = self.columns_[name]
+            ones = Ones(name, state.indices(codes), len(state.names))
+            blocks[name] = ones.without(state.names, set(self.invariant_cols_))
+        _refuse_nans([block for block in blocks.values() if isinstance(block, Ones)], len(table))
         dtype: Any = self._options.dtype
         if untouched and np.dtype(dtype).kind != "f":
             dtype = np.float64
@@ -427,11 +428,12 @@ class Ones:
     """The columns of one category: the index of each row's one (n,) among `width`, ZEROS or NANS."""
 
     name: str
-    indices: NDArray[np.int32]
+    indices: NDArray[np.integer]
     width: int
 
-    def keep(self, kept: list[int]) -> Ones:
-        """With these output columns only."""
+    def without(self, names: list[str], dropped: set[str]) -> Ones:
+        """Without the output columns of these names, of all of its own."""
+        kept = [position for position, name in enumerate(names) if name not in dropped]
         if len(kept) == self.width:
             return self
         renumber = np.full(self.width + 2, ZEROS, dtype=np.int32)
@@ -456,14 +458,7 @@ def dense_columns(indices: NDArray[np.int32], width: int, dtype: DTypeLike) -> l
 
 
 def sparse_matrix(blocks: list[Ones | sparse.csr_array], n_rows: int, dtype: DTypeLike) -> sparse.csr_array:
-    """All columns side by side; blocks that are matrices have one column, of numbers.
-
-    Raises
-    ------
-    ValueError
-        Where rows of NaN have more entries than `MAX_NANS`, and than `NANS_PER_ONE` times all others.
-    """
-    _refuse_nans([block for block in blocks if isinstance(block, Ones)], n_rows)
+    """All columns side by side; blocks that are matrices have one column, of numbers."""
     sizes = [block.sizes() if isinstance(block, Ones) else np.diff(block.indptr) for block in blocks]
     pointer = np.zeros(n_rows + 1, dtype=np.int64)
     for size in sizes:
@@ -495,6 +490,7 @@ def _write(
 
 
 def _refuse_nans(blocks: list[Ones], n_rows: int) -> None:
+    """A `ValueError` where rows of NaN have more entries than `MAX_NANS`, and than `NANS_PER_ONE` times all others."""
     numbers = [int((block.indices == NANS).sum()) * block.width for block in blocks]
     if sum(numbers) <= max(MAX_NANS, NANS_PER_ONE * n_rows * len(blocks)):
         return

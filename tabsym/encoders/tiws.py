@@ -618,9 +618,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         values = state.outputs(state.fitted.unseen_estimates(unseen), np.ones(len(unseen), dtype=bool))
         columns = self._kept_columns(state, values)
         wanted = [n for n, category in enumerate(unseen.categories) if (of_missing if category is None else of_unknown)]
-        return known.extended(
-            [unseen.categories[n] for n in wanted], stacked(list(columns.values()), len(unseen))[wanted]
-        )
+        estimates = stacked(list(columns.values()), len(unseen))
+        return known.extended([unseen.categories[n] for n in wanted], estimates[wanted])
 
     def _known_lookup(self, name: str, state: TIWSColumn) -> ColumnLookup:
         """The lookup in which all that is unknown is NaN."""
@@ -655,9 +654,8 @@ class TIWSEncoder(OutOfFoldEncoder):
 
     def _priors(self, table: Table) -> dict[str, NDArray[Any]]:
         unseen, rows = np.ones(len(table), dtype=bool), self._rows  # all categories, to a fold that has seen nothing
-        return self._named(
-            {name: state.outputs(rows.prior(table, name), unseen) for name, state in self.columns_.items()}
-        )
+        priors = {name: state.outputs(rows.prior(table, name), unseen) for name, state in self.columns_.items()}
+        return self._named(priors)
 
     def _named(self, outputs: dict[str, list[NDArray[Any]]]) -> dict[str, NDArray[Any]]:
         """Output columns by their own names, from those of each encoded column."""
