@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.linalg import cho_factor, cho_solve
 
-from tabsym.tiws.similarity import Geometry, SimilarityKernel, median_distance
+from tabsym.tiws.similarity import Geometry, SimilarityKernel, median_distance, weights_of
 
 Floats = NDArray[np.float64]
 
@@ -371,9 +371,7 @@ class DonorRule:
             among = np.flatnonzero(left_out >= 0)
             logits[among, left_out[among]] = -np.inf
         top = logits.max(axis=1, keepdims=True)
-        weights = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
-        total = weights.sum(axis=1, keepdims=True)
-        return np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / weights.shape[1])
+        return weights_of(np.exp(logits - np.where(np.isfinite(top), top, 0.0)))
 
 
 def _known(rows: Floats, components: Components) -> Floats:
