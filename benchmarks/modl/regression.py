@@ -32,7 +32,7 @@ SAME = 1e-6  # of the cost
 TARGETS = {"adult": "hours-per-week", "usedcars": "price_usd", "rossmann": "Sales", "chicago_taxi": "tips"}
 LEFT_OUT = {"adult": ["split"], "chicago_taxi": ["trip_id"]}
 MAX_ROWS = {"usedcars": 5000, "rossmann": 5000, "chicago_taxi": 5000}
-GENERATED = ["steps", "waves", "mixtures"]
+GENERATED = ["steps", "waves", "mixtures", "determined"]
 
 
 def load(name: str, rows: int | None) -> tuple[pd.DataFrame, np.ndarray]:
@@ -64,6 +64,8 @@ def _plain(column: pd.Series) -> pd.Series:
 def generated(name: str, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
     """A target made from a hidden number, and columns that show it more or less: numbers, ties, symbols."""
     rng = np.random.default_rng(0)
+    if name == "determined":
+        return nearly_determined(rows, rng)
     hidden = rng.random(rows)
     if name == "steps":
         y = np.floor(6 * hidden) ** 1.5 + rng.normal(size=rows)
@@ -78,6 +80,21 @@ def generated(name: str, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
         X[f"50 values, noise {noise}"] = np.floor(50 * seen)
         X[f"symbols, noise {noise}"] = [f"s{hash_ % 89}" for hash_ in (np.floor(40 * seen).astype(int) * 37)]
     return pd.DataFrame(X), np.round(y, 3)
+
+
+def nearly_determined(rows: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
+    """Columns of which each determines the target, or nearly: the optimum has as many intervals as the rows allow."""
+    hidden = rng.normal(size=rows)
+    y = np.sin(7 * hidden)
+    X = {
+        "waves": hidden,
+        "line": 3 * y,
+        "rounded": np.round(1.19 * np.exp(3 * y), 2),
+        "two branches": np.sqrt(1.01 + y) * rng.choice([-1, 1], rows),
+        "noise .003": y + 0.003 * rng.normal(size=rows),
+        "noise .01": y + 0.01 * rng.normal(size=rows),
+    }
+    return pd.DataFrame(X), y
 
 
 def ours(column: pd.Series, y: np.ndarray, n_candidates: int) -> tuple[Any, np.ndarray, float]:

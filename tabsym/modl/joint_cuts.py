@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from tabsym.modl.cuts import deadline_of, is_cheaper
-from tabsym.modl.grid import Grid, GridRows, GridSearch, Sources, at_infinite_cost, every_grid, one_cell, with_target
+from tabsym.modl.grid import (
+    Grid,
+    GridRows,
+    GridSearch,
+    Sources,
+    at_infinite_cost,
+    every_grid,
+    one_cell,
+    with_target,
+)
 from tabsym.modl.partition import (
     Partition,
     cheapest,
@@ -38,13 +47,17 @@ START_NUMBERS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Numbers of equally frequent intervals of the target, or parts of the column, from which the search starts."""
 MAX_JOINED_BY_TWO = 8
 """Up to this number of groups every two are joined."""
-MAX_JOINED = 64
+MAX_JOINED = 128
 """Of more cuts than these, of the column or the target, those that are cheapest to remove are changed, without a
 proof."""
 SHAKEN = 12
 """Number of models that are made from one by moving some of its target cuts."""
 MAX_CHANGED_CATEGORIES = 200
 """Of more categories than these target cuts are not changed one by one but with groups near those found."""
+MANY_INTERVALS, MANY_INTERVALS_OF_CATEGORIES = 8, 24
+"""Models of this many target intervals and more are compared with ones of numbers between `START_NUMBERS` and above; of
+categories, whose groups many starts find, only near the largest of these."""
+POWERS_OF_TWO = (16, 32, 64, 128, 256)
 START_GRID = 7
 """Starts are cut on the grid of 2**7 quantiles of the column and of the target."""
 SOURCE_GRID, TARGET_GRID = 12, 10
@@ -264,6 +277,10 @@ def _searched(search: _Resolutions, null: Grid) -> Grid:
         best = cheapest(best, search.finished(start))
     if best is null:
         return null
+    coarse = fine.alternate(_of_cells(best.target_labels, search.cells))
+    other = _of_other_numbers(fine, coarse)
+    if other is not coarse:
+        best = cheapest(best, search.finished(other.target_labels))
     if fine.sources.categorical and MAX_CHANGED_CATEGORIES < fine.rows.n_sources <= MAX_FINISHED_CATEGORIES:
         best = _changed_nearby(search, best)
     return search.full.settled(_changed_again(search, best))
@@ -282,6 +299,7 @@ def _without_proof(search: _Resolutions, null: Grid) -> Grid:
             best, first = grid, position
     if best.cost > null.cost + MAX_ABOVE_NULL:
         return null
+    best = _of_other_numbers(fine, best)
     best = search.finished(best.target_labels, near=best.source if categorical else None)
     if not categorical:
         best = _changed_again(search, best)
@@ -296,6 +314,38 @@ def _without_proof(search: _Resolutions, null: Grid) -> Grid:
         if not is_cheaper(best.cost, before):
             break
     return cheapest(null, best)
+
+
+def _of_other_numbers(fine: GridSearch, best: Grid) -> Grid:
+    """This model, or where it has many target intervals a cheaper one that starts from about as many or more.
+
+    Powers of two first, whose quantiles are the cheapest to describe, then numbers on both sides of the best, by ever
+    smaller factors: a column that nearly determines the target has about as many intervals as the root of the number of
+    rows, all equally frequent.
+    """
+    n_intervals = int(best.target_labels.max()) + 1
+    if n_intervals < (MANY_INTERVALS_OF_CATEGORIES if fine.sources.categorical else MANY_INTERVALS):
+        return best
+
+    def from_equal_parts(number: float) -> Grid:
+        ends = ends_of_equal_parts(fine.rows.target_sizes, min(round(number), fine.rows.n_targets))
+        return fine.alternate(labels_of(ends, fine.rows.n_targets))
+
+    number, step = float(n_intervals), 2.0**0.5
+    for power in POWERS_OF_TWO:
+        if power > n_intervals / 2:
+            grid = from_equal_parts(power)
+            if is_cheaper(grid.cost, best.cost):
+                best, number = grid, float(power)
+    while number * (step - 1.0) > 1.0:
+        for nearby in (number / step, number * step):
+            grid = from_equal_parts(nearby)
+            if is_cheaper(grid.cost, best.cost):
+                best, number = grid, nearby
+                break
+        else:
+            step = step**0.5
+    return best
 
 
 def _coarse_models(fine: GridSearch) -> list[tuple[Indices, Partition]]:
