@@ -121,12 +121,13 @@ def content_of_rows(
     coded: Iterable[Coded], numbers: Iterable[tuple[str, Floats]], y: Floats, weight: Floats, offset: Floats,
 ) -> Keys:  # fmt: skip
     """The same with target (n,), weight of a copy (n,) and offset (n, K); the last two may be empty."""
-    more = [("target", y)]
+    named = [(f"column {name}", values) for name, values in numbers]
+    named.append(("target", y))
     if len(weight) and weight.min() < weight.max():
-        more.append(("weight", weight))
+        named.append(("weight", weight))
     if len(offset):
-        more += [(f"offset {k}", values) for k, values in enumerate(offset.reshape(len(y), -1).T)]
-    return content_of(len(y), coded, [*((f"column {name}", values) for name, values in numbers), *more])
+        named += [(f"offset {k}", values) for k, values in enumerate(offset.reshape(len(y), -1).T)]
+    return content_of(len(y), coded, named)
 
 
 MANY_COPIES = 32

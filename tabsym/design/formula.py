@@ -774,3 +774,17 @@ def _check_refs(formula: Formula, refs: list[BlockRef]) -> None:
     for at, names in read:
         if formula.target in names:
             raise FormulaError(f"The target {formula.target!r} cannot predict itself.", formula.text, at)
+
+
+def show(node: Node) -> str:
+    """Text of a numeric factor."""
+    match node:
+        case NumberLiteral():
+            return f"{node.value:g}"
+        case ColumnRef():
+            return node.name
+        case Call():
+            return f"{node.function}({show(node.argument)})"
+        case Binary():
+            return f"({show(node.left)} {node.operator} {show(node.right)})"
+    raise AssertionError(f"{node} is not numeric")

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.categories import RawCodes
-from tabsym.design.formula import ColumnRef, Node, columns_read, evaluate
+from tabsym.categories import RawCodes, encode_columns
+from tabsym.design.formula import ColumnRef, Node, columns_read, evaluate, show
 from tabsym.design.sources import Bins, CategoricalSource, Coder, Crossing, Flag, Source
-from tabsym.frame import Table
+from tabsym.frame import Column, Table
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.signedinteger[Any]]
@@ -129,6 +129,24 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Mean:
+    """A block whose mean is not identified, and the scalar term that it is moved to.
+
+    Attributes
+    ----------
+    block : int
+    moved_to : int or None
+        The scalar block that the mean is moved to; None where terms of the block cancel it, as ``b[x] - b[z]``.
+    times : float
+        The change of that block for a mean of 1.
+    """
+
+    block: int
+    moved_to: int | None
+    times: float
+
+
+@dataclass(frozen=True)
 class ModelSpec:
     """The model specification, as formulaic's `ModelSpec`: code sources, blocks of coefficients, numerics, terms."""
 
@@ -191,9 +209,10 @@ class ModelSpec:
     def uses(self) -> dict[int, dict[int, int]]:
         """Number of factors that use each component of a block, by block and component."""
         counts: dict[int, dict[int, int]] = {}
-        for factor in (factor for term in self.terms for factor in term.factors):
-            block_counts = counts.setdefault(factor.block, {})
-            block_counts[factor.component] = block_counts.get(factor.component, 0) + 1
+        for term in self.terms:
+            for factor in term.factors:
+                block_counts = counts.setdefault(factor.block, {})
+                block_counts[factor.component] = block_counts.get(factor.component, 0) + 1
         return counts
 
     def stands_alone(self, term: Term) -> bool:
@@ -203,8 +222,10 @@ class ModelSpec:
     @cached_property
     def intercept(self) -> Term | None:
         """The intercept: a scalar term that no other term uses."""
-        candidates = (t for t in self.fitted_terms if t.numeric is None and self.is_scalar(t) and self.stands_alone(t))
-        return next(candidates, None)
+        for term in self.fitted_terms:
+            if term.numeric is None and self.is_scalar(term) and self.stands_alone(term):
+                return term
+        return None
 
     @cached_property
     def centering_terms(self) -> dict[int, Term]:
@@ -212,12 +233,11 @@ class ModelSpec:
 
         For a slope the intercept; for slopes by category the main effect of the same category.
         """
-        plain = {
-            term.factors[0].read: term
-            for term in self.fitted_terms
-            if term.numeric is None and self.stands_alone(term) and self.blocks[term.factors[0].block].rank == 1
-        }
-        by_source = {(self.blocks[read.block].source, read.columns): term for read, term in plain.items()}
+        by_source: dict[tuple[int | None, tuple[str, ...]], Term] = {}
+        for term in self.fitted_terms:
+            block = self.blocks[term.factors[0].block]
+            if term.numeric is None and self.stands_alone(term) and block.rank == 1:
+                by_source[block.source, term.factors[0].columns] = term
         main_effects: dict[int, Term] = {}
         for index, term in enumerate(self.fitted_terms):
             if term.numeric is None or any(self.blocks[factor.block].rank > 1 for factor in term.factors):
@@ -237,6 +257,37 @@ class ModelSpec:
     def centering_blocks(self) -> set[int]:
         """The blocks of terms that compensate for centring."""
         return {term.factors[0].block for term in self.centering_terms.values()}
+
+    @cached_property
+    def means(self) -> list[Mean]:
+        """The blocks whose mean is not identified."""
+        terms_of_block: dict[int, list[Term]] = {}
+        scalar_of: dict[tuple[str, ...], Term] = {}
+        for term in self.fitted_terms:
+            for factor in term.factors:
+                terms_of_block.setdefault(factor.block, []).append(term)
+            if self.is_scalar(term) and self.stands_alone(term):
+                scalar_of[self._multiplied_by(term)] = term
+        means = []
+        for index, block in enumerate(self.blocks):
+            terms = terms_of_block.get(index, [])
+            if self.within(index) is not None:  # its mean is that of the one category's rows
+                continue
+            if block.source is None or block.rank > 1 or not terms or any(len(term.factors) > 1 for term in terms):
+                continue
+            numerics = {self._multiplied_by(term) for term in terms}
+            if len(numerics) > 1:
+                continue
+            total, scalar = sum(term.constant for term in terms), scalar_of.get(numerics.pop())
+            if scalar is not None:
+                means.append(Mean(index, scalar.factors[0].block, total / scalar.constant))
+            elif total == 0.0:
+                means.append(Mean(index, None, 0.0))
+        return means
+
+    def _multiplied_by(self, term: Term) -> tuple[str, ...]:
+        """The numeric factors of a term, apart from its constant, as a comparable key."""
+        return () if term.numeric is None else tuple(sorted(map(show, self.numerics[term.numeric].nodes)))
 
     @cached_property
     def number_columns(self) -> tuple[str, ...]:
@@ -264,18 +315,24 @@ class ModelSpec:
     @cached_property
     def reads(self) -> list[Read]:
         """The distinct keys of code columns over all terms."""
-        keys = [f.read for term in self.terms for f in term.factors if self.blocks[f.block].source is not None]
-        return list(dict.fromkeys(keys))
+        reads: dict[Read, None] = {}
+        for term in self.terms:
+            for factor in term.factors:
+                if self.blocks[factor.block].source is not None:
+                    reads[factor.read] = None
+        return list(reads)
 
     def without(self, blocks: Collection[int]) -> ModelSpec:
         """The spec without some blocks that only their own terms use, and without these terms."""
+        if not blocks:
+            return self
         retained = [index for index in range(len(self.blocks)) if index not in blocks]
         indices = {index: number for number, index in enumerate(retained)}
-        terms = [
-            replace(term, factors=tuple(replace(factor, block=indices[factor.block]) for factor in term.factors))
-            for term in self.terms
-            if all(factor.block in indices for factor in term.factors)
-        ]
+        terms = []
+        for term in self.terms:
+            if all(factor.block in indices for factor in term.factors):
+                factors = tuple(replace(factor, block=indices[factor.block]) for factor in term.factors)
+                terms.append(replace(term, factors=factors))
         return replace(self, blocks=tuple(self.blocks[index] for index in retained), terms=tuple(terms))
 
     @cached_property
@@ -295,14 +352,13 @@ class ModelSpec:
         if len(self._compiled) >= MAX_PROGRAMS:
             self._compiled.clear()
         indices = {read: index for index, read in enumerate(self.reads)}
-
-        def slot(factor: Factor) -> Slot:
-            return Slot(factor.block, self.starts[factor.block], indices.get(factor.read), factor.component)
-
-        products = [
-            CompiledTerm(float(constant), term.numeric, tuple(slot(factor) for factor in term.factors))
-            for constant, term in zip(constants, self.fitted_terms, strict=True)
-        ]
+        products = []
+        for constant, term in zip(constants, self.fitted_terms, strict=True):
+            slots = []
+            for factor in term.factors:
+                start, read = self.starts[factor.block], indices.get(factor.read)
+                slots.append(Slot(factor.block, start, read, factor.component))
+            products.append(CompiledTerm(float(constant), term.numeric, tuple(slots)))
         compiled = self._compiled[key] = compile_program(products, self.n_coefs, averaged)
         return compiled
 
@@ -318,7 +374,13 @@ class ModelSpec:
         copies: NDArray[np.int64] | None = None,
     ) -> Coder:
         """The `Coder` of a table; `column_codes`: cache of factorized columns, to which new ones are added."""
-        return Coder.of_table(self.sources, table, self.numbers(table), n_jobs, column_codes, copies)
+        column_codes = {} if column_codes is None else column_codes
+        new: dict[str, Column] = {}
+        for source in self.sources:
+            if isinstance(source, CategoricalSource):
+                new |= {name: table[name] for name in source.columns if name not in column_codes}
+        column_codes.update(zip(new, encode_columns(list(new.values()), n_jobs), strict=True))
+        return Coder(self.sources, column_codes, self.numbers(table), copies)
 
     def grow(self, coder: Coder) -> tuple[ModelSpec, dict[Read, Codes]]:
         """The spec with the new categories and combinations of a table appended, and the coded table.
@@ -450,59 +512,56 @@ class Compiled:
 
 def compile_program(products: Sequence[CompiledTerm], n_coefs: int, averaged: Collection[int] = ()) -> Compiled:
     """Compile terms for the kernels; `averaged`: blocks with a value for unknown categories, which plain terms lack."""
-    uses = Counter((slot.block, slot.component) for product in products for slot in product.slots)
-    plain: list[int] = []
-    slopes: list[tuple[int, int]] = []
-    scalars: list[int] = []
+    uses: Counter[tuple[int, int]] = Counter()
+    is_fixed = np.zeros(n_coefs, dtype=bool)
+    for product in products:
+        for slot in product.slots:
+            uses[slot.block, slot.component] += 1
+            if slot.read is None:
+                is_fixed[slot.start] = True
+    reads: dict[int, int] = {}  # the code columns and the numeric columns, with their position in the program
+    numerics: dict[int, int] = {}
+    slopes, scalars = [], []
     general: list[CompiledTerm] = []
     for product in products:
         slot = product.slots[0]
         alone = len(product.slots) == 1 and product.constant == 1.0 and uses[slot.block, slot.component] == 1
         if alone and slot.read is not None and product.numeric is None and slot.block not in averaged:
-            plain.append(slot.read)
-        elif alone and slot.read is None and product.numeric is not None and product.numeric not in dict(slopes):
-            slopes.append((product.numeric, slot.start))
+            reads[slot.read] = len(reads)
+        elif alone and slot.read is None and product.numeric is not None and product.numeric not in numerics:
+            numerics[product.numeric] = len(numerics)
+            slopes.append(slot.start)
         elif alone and slot.read is None:
             scalars.append(slot.start)
         else:
             general.append(product)
-    reads = _indices([*plain, *(slot.read for product in general for slot in product.slots)])
-    numerics = _indices([*(numeric for numeric, _ in slopes), *(product.numeric for product in general)])
-    fixed = sorted({slot.start for product in products for slot in product.slots if slot.read is None})
-    is_fixed = np.zeros(n_coefs, dtype=bool)
-    is_fixed[fixed] = True
-    slots = [slot for product in general for slot in product.slots]
+    n_plain = len(reads)
+    starts, constants, numeric = [0], [], []
+    columns: list[int] = []
+    coefs, twins = [], []
+    slots_of: dict[tuple[int, int], list[int]] = {}  # of each component of a block
+    for product in general:
+        constants.append(product.constant)
+        numeric.append(-1 if product.numeric is None else numerics.setdefault(product.numeric, len(numerics)))
+        for slot in product.slots:
+            before = slots_of.setdefault((slot.block, slot.component), [])
+            for earlier in before:
+                twins.append((len(columns), earlier))
+            before.append(len(columns))
+            columns.append(-1 if slot.read is None else reads.setdefault(slot.read, len(reads)))
+            coefs.append(slot.start if slot.read is None else slot.component)
+        starts.append(len(columns))
     program = Program(
-        n_plain=len(plain),
-        slopes=_ints([coef for _, coef in slopes]),
-        scalars=_ints(scalars),
-        starts=_ints(np.cumsum([0, *(len(product.slots) for product in general)])),
-        constants=np.array([product.constant for product in general], dtype=np.float64),
-        numeric=_ints([-1 if p.numeric is None else numerics[p.numeric] for p in general]),
-        columns=_ints([-1 if slot.read is None else reads[slot.read] for slot in slots]),
-        coefs=_ints([slot.start if slot.read is None else slot.component for slot in slots]),
-        fixed=_ints(fixed),
+        n_plain=n_plain,
+        slopes=np.array(slopes, dtype=np.int64),
+        scalars=np.array(scalars, dtype=np.int64),
+        starts=np.array(starts, dtype=np.int64),
+        constants=np.array(constants, dtype=np.float64),
+        numeric=np.array(numeric, dtype=np.int64),
+        columns=np.array(columns, dtype=np.int64),
+        coefs=np.array(coefs, dtype=np.int64),
+        fixed=np.flatnonzero(is_fixed).astype(np.int64),
         is_fixed=is_fixed,
-        twins=_twins(slots),
+        twins=np.array(twins, dtype=np.int64).reshape(-1, 2),
     )
     return Compiled(program, list(reads), list(numerics))
-
-
-def _indices(values: Sequence[int | None]) -> dict[int, int]:
-    """Index of each distinct value but None, in order of appearance."""
-    return {n: index for index, n in enumerate(dict.fromkeys(n for n in values if n is not None))}
-
-
-def _twins(slots: Sequence[Slot]) -> Ints:
-    """The pairs of slots that use the same component of a block."""
-    known: dict[tuple[int, int], list[int]] = {}
-    pairs = []
-    for index, slot in enumerate(slots):
-        before = known.setdefault((slot.block, slot.component), [])
-        pairs += [(index, earlier) for earlier in before]
-        before.append(index)
-    return _ints(pairs).reshape(-1, 2)
-
-
-def _ints(values: Sequence[Any] | Ints) -> Ints:
-    return np.asarray(values, dtype=np.int64)

@@ -11,17 +11,14 @@ import numpy as np
 
 from tabsym.categories import Categories, Cross
 from tabsym.design.formula import (
-    Binary,
     BlockRef,
-    Call,
     ColumnRef,
     Formula,
     FormulaError,
     Monomial,
-    Node,
-    NumberLiteral,
     columns_read,
     expand,
+    show,
     walk,
 )
 from tabsym.design.model_spec import Block, Factor, ModelSpec, Numeric, Term
@@ -293,24 +290,25 @@ class _SpecBuilder:
 
         Blocks named in `smooth` get none.
         """
-        left_out = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
         spec = self.spec()
+        of_slopes = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
         # the sources for `LEVELS`, whose combinations have many rows
         of_levels = {
             index for key, index in self._indices.items() if isinstance(key, tuple) and isinstance(key[-1], int)
         }
-        left_out |= {index for index, block in enumerate(self.blocks) if block.source in of_levels}
-        left_out |= {index for index in range(len(self.blocks)) if spec.within(index) is not None}
-        left_out |= {index for index, block in enumerate(self.blocks) if block.name in smooth}
-        for index, block in enumerate(list(self.blocks)):
+        for index, block in enumerate(spec.blocks):
+            if block.source is None or not isinstance(self.sources[block.source], (CategoricalSource, Crossing)):
+                continue
             if (
-                index not in left_out
-                and block.source is not None
-                and isinstance(self.sources[block.source], (CategoricalSource, Crossing))
+                index in of_slopes
+                or block.source in of_levels
+                or block.name in smooth
+                or spec.within(index) is not None
             ):
-                nothing = np.empty(0, dtype=np.int64)
-                self.sources.append(CountEffect(block.source, block.columns, nothing, nothing))
-                self.add(f"{RARITY}{block.name}", len(self.sources) - 1, block.columns, ordered=True)
+                continue
+            nothing = np.empty(0, dtype=np.int64)
+            self.sources.append(CountEffect(block.source, block.columns, nothing, nothing))
+            self.add(f"{RARITY}{block.name}", len(self.sources) - 1, block.columns, ordered=True)
 
     def add_numeric(self, factor: Numeric) -> int:
         self.numerics.append(factor)
@@ -422,17 +420,3 @@ def _of_categories(formula: Formula, ref: ColumnRef) -> str:
         )
         return f"{problem}, and {written} has a coefficient of each category; leave {name!r} out as a number."
     return f"{problem}; write w[{name}] for a coefficient of each category."
-
-
-def show(node: Node) -> str:
-    """Text of a numeric factor."""
-    match node:
-        case NumberLiteral():
-            return f"{node.value:g}"
-        case ColumnRef():
-            return node.name
-        case Call():
-            return f"{node.function}({show(node.argument)})"
-        case Binary():
-            return f"({show(node.left)} {node.operator} {show(node.right)})"
-    raise AssertionError(f"{node} is not numeric")

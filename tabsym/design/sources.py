@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.categories import UNSEEN, Categories, Cross, RawCodes, count_column, encode_columns
+from tabsym.categories import UNSEEN, Categories, Cross, RawCodes, count_column
 from tabsym.categories.coding import SearchCache, interval_codes, search_cache
 from tabsym.categories.kernels import take_numbers
-from tabsym.frame import Table
 
 Floats = NDArray[np.float64]
 
@@ -246,25 +245,6 @@ class Coder:
         self._codes: dict[tuple[int, Columns], Codes] = {}
         self._wide = any(isinstance(source, Crossing) for source in sources)  # interactions need int32 codes
 
-    @classmethod
-    def of_table(
-        cls,
-        sources: Sequence[Source],
-        table: Table,
-        numbers: Mapping[str, NDArray[np.float64]],
-        n_jobs: int | None,
-        column_codes: dict[str, RawCodes] | None = None,
-        copies: NDArray[np.int64] | None = None,
-    ) -> Coder:
-        """The encoder of a table; `column_codes`: cache of factorized columns, to which new ones are added."""
-        column_codes = {} if column_codes is None else column_codes
-        names = dict.fromkeys(
-            name for source in sources if isinstance(source, CategoricalSource) for name in source.columns
-        )
-        new = [name for name in names if name not in column_codes]
-        column_codes.update(zip(new, encode_columns([table[name] for name in new], n_jobs), strict=True))
-        return cls(sources, column_codes, numbers, copies)
-
     def code_categories(self) -> None:
         """Code the categorical columns now, and release their factorized form."""
         for index, source in enumerate(self.sources):
@@ -292,9 +272,16 @@ class Coder:
 
     def grow(self, reads: Iterable[tuple[int, Columns]]) -> None:
         """Add the new categories of the table to every source; interactions for the (source, columns) in `reads`."""
-        crossed: dict[int, list[Columns]] = {}
-        for index, columns in reads:
-            self._note_crossings(index, columns, crossed)
+        crossed: dict[int, dict[Columns, None]] = {}  # the columns of each crossing
+        for read, columns in reads:
+            index, source, members = read, self.sources[read], columns
+            while isinstance(source, (Crossing, CountEffect)):
+                if isinstance(source, CountEffect):
+                    index = source.of
+                else:
+                    crossed.setdefault(index, {})[members] = None
+                    index, members = source.left, members[:-1]
+                source = self.sources[index]
         for index, source in enumerate(self.sources):
             if isinstance(source, CategoricalSource) and not source.closed:
                 vocabulary = source.vocabulary
@@ -304,23 +291,13 @@ class Coder:
                 self.sources[index] = replace(source, vocabulary=vocabulary)
             elif isinstance(source, Crossing):
                 interaction = source.interaction
-                for columns in crossed.get(index, []):
+                for columns in crossed.get(index, ()):
                     left, right = self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:])
                     interaction, self._codes[index, columns] = interaction.grow(left, right)
                 self.sources[index] = replace(source, interaction=interaction)
             elif isinstance(source, CountEffect):
                 grown, codes = source.grow(self.read(source.of, source.columns), self._copies)
                 self.sources[index], self._codes[index, source.columns] = grown, codes
-
-    def _note_crossings(self, index: int, columns: Columns, crossed: dict[int, list[Columns]]) -> None:
-        source = self.sources[index]
-        if isinstance(source, CountEffect):
-            self._note_crossings(source.of, columns, crossed)
-        if not isinstance(source, Crossing):
-            return
-        if columns not in crossed.setdefault(index, []):
-            crossed[index].append(columns)
-        self._note_crossings(source.left, columns[:-1], crossed)
 
     def read(self, index: int, columns: Columns) -> Codes:
         """The codes (n,) of a source for these columns; UNSEEN for categories without a code."""

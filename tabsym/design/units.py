@@ -199,15 +199,15 @@ def lay_rows(
     n_jobs: int | None,
 ) -> Rows:
     """Codes (none where None) and standardized numeric factors of `n_rows` rows, in `order`; the rest is empty."""
-    reads = [] if codes is None else [spec.reads[index] for index in compiled.reads]
-    matrix = gather(
-        [] if codes is None else [codes[read] for read in reads],
-        starts=[spec.starts[read.block] for read in reads],
-        strides=[spec.blocks[read.block].rank for read in reads],
-        n_rows=n_rows,
-        order=order,
-        n_jobs=n_jobs,
-    )
+    columns: list[Codes] = []
+    starts, strides = [], []
+    if codes is not None:
+        for index in compiled.reads:
+            read = spec.reads[index]
+            columns.append(codes[read])
+            starts.append(spec.starts[read.block])
+            strides.append(spec.blocks[read.block].rank)
+    matrix = gather(columns, starts, strides, n_rows, order, n_jobs)
     x = np.empty((n_rows, len(compiled.numerics)))
     for j, index in enumerate(compiled.numerics):
         values = spec.numerics[index].values(numbers)

@@ -65,12 +65,12 @@ def code_columns(table: Table, y: Any) -> list[str]:
     target = target.astype(np.float64)
     if not np.isfinite(target).all():
         return []
-    values = {column.name: column.values[::step] for column in numbers}
-    return [
-        name
-        for name, numbers_of_column in values.items()
-        if is_code(name, numbers_of_column, target) and _repeats(numbers_of_column)
-    ]
+    codes = []
+    for column in numbers:
+        values = column.values[::step]
+        if is_code(column.name, values, target) and _repeats(values):
+            codes.append(column.name)
+    return codes
 
 
 def _repeats(values: Floats) -> bool:

@@ -374,31 +374,19 @@ def deviance_and_likelihood(
     For the squared loss at the maximum-likelihood variance, as in weighted least squares; for gamma at the dispersion.
     Weights are those of all copies of a row, of which there are `copies` (n,).
     """
-    total_deviance = deviance(loss, margins, y, weight)
-    return total_deviance, _log_likelihood(loss, total_deviance, margins, y, weight, dispersion, copies)
-
-
-def _log_likelihood(
-    loss: Loss,
-    deviance: float,
-    margins: Floats,
-    y: Floats,
-    weight: Floats | None,
-    dispersion: float,
-    copies: NDArray[np.int64] | None,
-) -> float:
+    total_deviance, likelihood = deviance(loss, margins, y, weight), np.nan
     w = np.ones(len(y)) if weight is None else weight
     times = np.ones(len(y)) if copies is None else copies
     if loss.code == SQUARED:
-        return normal_likelihood(deviance, float(w.sum()), float(times @ np.log(w / times)))
-    if loss.code in (LOGISTIC, MULTINOMIAL):
-        return -0.5 * deviance
-    if loss.code == POISSON:
-        return -0.5 * deviance - float(w @ (loss.least(y) + gammaln(y + 1.0)))
-    if loss.code == GAMMA and dispersion > 0.0:
+        likelihood = normal_likelihood(total_deviance, float(w.sum()), float(times @ np.log(w / times)))
+    elif loss.code in (LOGISTIC, MULTINOMIAL):
+        likelihood = -0.5 * total_deviance
+    elif loss.code == POISSON:
+        likelihood = -0.5 * total_deviance - float(w @ (loss.least(y) + gammaln(y + 1.0)))
+    elif loss.code == GAMMA and dispersion > 0.0:
         shape, ratio = w / times / dispersion, y * np.exp(-margins[:, 0])
-        return float(times @ (shape * (np.log(shape * ratio) - ratio) - gammaln(shape) - np.log(y)))
-    return np.nan
+        likelihood = float(times @ (shape * (np.log(shape * ratio) - ratio) - gammaln(shape) - np.log(y)))
+    return total_deviance, likelihood
 
 
 def normal_likelihood(deviance: float, total: float, logs: float) -> float:

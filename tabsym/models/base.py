@@ -24,8 +24,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.categories import UNSEEN, encode_column
-from tabsym.design.formula import ColumnRef, Formula, expand
-from tabsym.design.plan import INTERCEPT, show
+from tabsym.design.formula import ColumnRef, Formula, expand, show
+from tabsym.design.plan import INTERCEPT
 from tabsym.design.sources import CategoricalSource
 from tabsym.frame import (
     NUMBERS,
@@ -241,12 +241,10 @@ class WideBase(InspectionMethods, TableEstimator):
         """
         if config.formula is not None or config.cols is not None or self._only_predicts:
             return
-        vocabularies = {
-            source.columns[0]: source.vocabulary
-            for source in model.spec.sources
-            if isinstance(source, CategoricalSource) and len(source.columns) == 1 and not source.closed
-        }
-        for name, vocabulary in vocabularies.items():
+        for source in model.spec.sources:
+            if not isinstance(source, CategoricalSource) or len(source.columns) > 1 or source.closed:
+                continue
+            (name,), vocabulary = source.columns, source.vocabulary
             meaning = meant_by_text(vocabulary.categories.tolist(), f"X[{name!r}]")
             column = table[name]
             if meaning is None or isinstance(column.series.dtype, (nw.Categorical, nw.Enum)):
@@ -316,8 +314,11 @@ class WideBase(InspectionMethods, TableEstimator):
         remember_features(self, training.table if training.given is None else training.given)
         self._offset_column = training.offset_column
         self._had_offset = training.offset is not None and training.offset_column is None
-        numbers = [column for column in training.table.columns if column.kind is Kind.NUMERIC]
-        self._moments = {column.name: str(column.measure) for column in numbers if column.measure.name != "numbers"}
+        self._moments = {
+            column.name: str(column.measure)
+            for column in training.table.columns
+            if column.kind is Kind.NUMERIC and column.measure.name != "numbers"
+        }
 
     def _keep(self, model: WideModel, curve: list[float], validation: list[float], n_rows_seen: int) -> None:
         self.model_ = model

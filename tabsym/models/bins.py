@@ -239,24 +239,26 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> NumericBins:
         by_way.setdefault(config.numeric_for(column.name), []).append(column)
     coarse: dict[str, Bins] = {}
     fine: dict[str, Bins] = {}
-    weight, copies = training.weight, training.copies
-    smooth = [Ordered(column, weight, copies) for column in by_way.get("smooth", [])]
+    smooth: list[Ordered] = []
     for how, way_columns in by_way.items():
         if how == "linear":
             continue
-        jobs = config.n_jobs
-        cuts = (
-            _cut_smooth(smooth, training, loss, jobs)
-            if how == "smooth"
-            else _cut(how, way_columns, training, loss, jobs)
-        )
+        if how == "smooth":
+            smooth = [Ordered(column, training.weight, training.copies) for column in way_columns]
+            cuts = _cut_smooth(smooth, training, loss, config.n_jobs)
+        else:
+            cuts = _cut(how, way_columns, training, loss, config.n_jobs)
         coarse |= {bins.column: bins for bins in cuts.coarse}
         fine |= {bins.column: bins for bins in cuts.fine}
+    levels, searched = {}, {}
+    for ordered in smooth:
+        name = ordered.column.name
+        levels[name], searched[name] = ordered.cut_levels(coarse.get(name)), ordered.cut(SEARCHED_BINS)
     return NumericBins(
         [coarse[name] for name in known if name in coarse],
         [fine[name] for name in known if name in fine],
-        {ordered.column.name: ordered.cut_levels(coarse.get(ordered.column.name)) for ordered in smooth},
-        {ordered.column.name: ordered.cut(SEARCHED_BINS) for ordered in smooth},
+        levels,
+        searched,
     )
 
 
@@ -285,13 +287,15 @@ def _cut_smooth(columns: Sequence[Ordered], training: Training, loss: Loss, n_jo
         pairs = [column.cut_twice() for column in columns]
         return NumericBins([coarse for coarse, _ in pairs], [fine for _, fine in pairs])
     raw_columns = [ordered.column for ordered in columns]
-    cuts = cut_by_modl(raw_columns, training.y, _counted(training, loss), classes=True, n_jobs=n_jobs, prove=False)
-    by_column = {bins.column: bins for bins in cuts}
-    fine = [column.cut_finely(by_column.get(column.column.name)) for column in columns]
-    for column in columns:  # of no gain by itself, but perhaps in interactions
-        if column.column.name not in by_column:
-            by_column[column.column.name] = column.cut(LEVELS[-1])
-    return NumericBins(list(by_column.values()), fine)
+    counted = _counted(training, loss)
+    coarse = cut_by_modl(raw_columns, training.y, counted, classes=True, n_jobs=n_jobs, prove=False)
+    by_column, fine = {bins.column: bins for bins in coarse}, []
+    for ordered in columns:
+        by_modl = by_column.get(ordered.column.name)
+        fine.append(ordered.cut_finely(by_modl))
+        if by_modl is None:  # of no gain by itself, but perhaps in interactions
+            coarse.append(ordered.cut(LEVELS[-1]))
+    return NumericBins(coarse, fine)
 
 
 def _counted(training: Training, loss: Loss) -> Floats | None:
@@ -331,12 +335,15 @@ def _binned_by_formula(config: Config, training: Training) -> list[Column]:
 
 def columns_by_kind(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
     """The categorical columns, including empty ones, and the other columns, without fixed ones."""
-    columns = [column for column in training.table.columns if column.name not in config.fixed]
     cols = columns_of(config.cols, (training.given or training.table).names)
     if training.given is not None and isinstance(cols, list):  # a mask includes the offset's column
         cols = [name for name in cols if name not in training.given.names or name in training.table.names]
-    categorical = categorical_columns(training.table, cols, booleans=True, whole=whole, option="categorical_features")
-    chosen = {column.name for column in categorical}
-    if whole and config.cols is not None:
-        chosen |= {column.name for column in columns if column.is_empty}
-    return [c for c in columns if c.name in chosen], [c for c in columns if c.name not in chosen]
+    chosen = categorical_columns(training.table, cols, booleans=True, whole=whole, option="categorical_features")
+    names = {column.name for column in chosen}
+    categorical: list[Column] = []
+    numeric: list[Column] = []
+    for column in training.table.columns:
+        if column.name not in config.fixed:
+            is_empty = whole and config.cols is not None and column.is_empty
+            (categorical if column.name in names or is_empty else numeric).append(column)
+    return categorical, numeric

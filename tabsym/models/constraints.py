@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from tabsym.categories import UNSEEN, Categories, encode_column
 from tabsym.categories.coding import plain_categories
-from tabsym.design.formula import Binary, Call, ColumnRef, Monomial, Node, columns_read, evaluate, expand
+from tabsym.design.formula import Binary, Call, ColumnRef, Monomial, Node, columns_read, evaluate, expand, show
 from tabsym.design.model_spec import Block, Factor, ModelSpec, Numeric, Term
-from tabsym.design.plan import show
 from tabsym.design.sources import Bins, CategoricalSource, CountEffect, Flag, rows_by_code
 from tabsym.design.units import Moments
 from tabsym.frame import Column, Kind, Table

@@ -71,20 +71,22 @@ class OffsetColumn:
 
 def offset_column_of(estimator: Any, table: Table, offset: Any) -> OffsetColumn | None:
     """The offset or exposure column that the constructor names, in a training table; None without one."""
-    given = {name: getattr(estimator, name, None) for name in ("offset_column", "exposure_column")}
-    named = [name for name, value in given.items() if value is not None]
-    if not named:
+    option, value = "offset_column", getattr(estimator, "offset_column", None)
+    exposure = getattr(estimator, "exposure_column", None)
+    if exposure is not None:
+        if value is not None:
+            raise ValueError(
+                "offset_column and exposure_column both say what is added to the linear predictor; give one."
+            )
+        option, value = "exposure_column", exposure
+    if value is None:
         return None
-    if len(named) > 1:
-        raise ValueError("offset_column and exposure_column both say what is added to the linear predictor; give one.")
-    (option,) = named
     if offset is not None:
-        column = f"the logarithm of {given[option]!r}" if option == "exposure_column" else repr(given[option])
+        column = f"the logarithm of {value!r}" if option == "exposure_column" else repr(value)
         raise ValueError(
-            f"offset= and {option}={given[option]!r} are given; leave {option} out and add {column} to offset=, in fit "
-            "and in predict."
+            f"offset= and {option}={value!r} are given; leave {option} out and add {column} to offset=, in fit and in "
+            "predict."
         )
-    value: Any = given[option]
     if not table.named:
         value = name_of(value, table.names)
         value = str(value) if str(value) in table.names else value  # names of pandas may be no text

@@ -21,7 +21,6 @@ from tabsym.design.sources import Bins, CategoricalSource, CountEffect, Crossing
 from tabsym.losses import loss as losses
 from tabsym.messages import warn_user
 from tabsym.models.data import OffsetColumn
-from tabsym.models.identified import means_of
 from tabsym.models.inspection.coef_table import (
     bases_taken_up,
     deviations_of_differences,
@@ -394,7 +393,7 @@ def with_bases(
     fitted, frames, shifted = model.model_, model.coefs_, list(tables)
     bases = bases_taken_up(base, fitted, frames, fitted.n_outputs)
     shifts = shifts_of_scalars(fitted, frames, bases)
-    scalars = {mean.block: mean.moved_to for mean in means_of(fitted.spec)}
+    scalars = {mean.block: mean.moved_to for mean in fitted.spec.means}
     constants = [0.0] * len(tables)  # what each table is multiplied by, over the terms that use it
     for record in terms:
         for factor in record.lookups:

@@ -127,10 +127,10 @@ def plan_terms(
     if auto is not None:
         plain = build_spec(config, training, 1, NumericBins(cuts.coarse))
         chosen = search_interactions(config, auto, plain, precomputed, training, loss, n_outputs, rng)
-        names = ", ".join(":".join(map(str, members_of(interaction))) for interaction in chosen[:5]) or "none"
+        interactions = [members_of(interaction) for interaction in chosen]
+        names = ", ".join(":".join(map(str, members)) for members in interactions[:5]) or "none"
         more = f" and {len(chosen) - 5} more" if len(chosen) > 5 else ""
         show_progress(config.verbose, f"interactions searched: {names}{more}")
-        interactions = [members_of(interaction) for interaction in chosen]
     return build_spec(config, training, interactions, cuts), chosen
 
 

@@ -7,15 +7,14 @@ Coefficients whose maximum likelihood estimates are infinite, as of a category w
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym.design.model_spec import ModelSpec, Term
-from tabsym.design.plan import show
+from tabsym.design.model_spec import ModelSpec
 from tabsym.design.sources import Flag
 from tabsym.design.units import Units
 from tabsym.losses.loss import LOGISTIC, MULTINOMIAL, POISSON, TWEEDIE
@@ -40,62 +39,13 @@ from tabsym.solvers.newton.uncertainty import (
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Mean:
-    """A block whose mean is not identified, and the scalar term that it is moved to.
-
-    Attributes
-    ----------
-    block : int
-    moved_to : int or None
-        The scalar block that the mean is moved to; None where terms of the block cancel it, as ``b[x] - b[z]``.
-    times : float
-        The change of that block for a mean of 1.
-    """
-
-    block: int
-    moved_to: int | None
-    times: float
-
-
-def means_of(spec: ModelSpec) -> list[Mean]:
-    """The blocks whose mean is not identified."""
-    terms_of_block: dict[int, list[Term]] = {}
-    for term in spec.fitted_terms:
-        for factor in term.factors:
-            terms_of_block.setdefault(factor.block, []).append(term)
-    scalars = [term for term in spec.fitted_terms if spec.is_scalar(term) and spec.stands_alone(term)]
-    scalar_of = {_multiplied_by(spec, term): term for term in scalars}
-    means = []
-    for index, block in enumerate(spec.blocks):
-        terms = terms_of_block.get(index, [])
-        if spec.within(index) is not None:  # its mean is that of the one category's rows
-            continue
-        if block.source is None or block.rank > 1 or not terms or any(len(term.factors) > 1 for term in terms):
-            continue
-        numerics = {_multiplied_by(spec, term) for term in terms}
-        if len(numerics) > 1:
-            continue
-        total, scalar = sum(term.constant for term in terms), scalar_of.get(numerics.pop())
-        if scalar is not None:
-            means.append(Mean(index, scalar.factors[0].block, total / scalar.constant))
-        elif total == 0.0:
-            means.append(Mean(index, None, 0.0))
-    return means
-
-
-def _multiplied_by(spec: ModelSpec, term: Term) -> tuple[str, ...]:
-    """The numeric factors of a term, apart from its constant, as a comparable key."""
-    return () if term.numeric is None else tuple(sorted(map(show, spec.numerics[term.numeric].nodes)))
-
-
 def centering_weights(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
-    """The weights (coefficients of the block,), of sum 1, of the mean of each block of `means_of`.
+    """The weights (coefficients of the block,), of sum 1, of the mean of each block of `ModelSpec.means`.
 
     `by_category` (blocks,): whether all coefficients of a block have equal weight. A block without rows has no mean.
     """
     by_block = {}
-    for mean in means_of(model.spec):
+    for mean in model.spec.means:
         if _is_partly_missing(model, mean.block):
             continue
         coefs = model.spec.coefs(mean.block)
@@ -124,7 +74,7 @@ def move_means(spec: ModelSpec, theta: Floats, weights: dict[int, Floats], not_m
     under their prior, and the intercept is that of the population, as in mixed models.
     """
     theta = theta.copy()
-    for mean in means_of(spec):
+    for mean in spec.means:
         if mean.block not in weights:
             continue
         coefs = spec.coefs(mean.block)
@@ -191,8 +141,12 @@ def joint_covariance_of(
 
 def _weights_by_term(solver: BlockDescent, weights: Weights, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
     """The weights of the means that are not identified, by term."""
-    blocks = {index: solver.terms[index].block for index in solver.active}
-    return {index: weights[block] for index, block in blocks.items() if block in weights and not by_category[block]}
+    by_term = {}
+    for index in solver.active:
+        block = solver.terms[index].block
+        if block in weights and not by_category[block]:
+            by_term[index] = weights[block]
+    return by_term
 
 
 def with_joint_covariances(
@@ -310,7 +264,7 @@ def _of_whole(
 
     joint = np.array([converted(converted(dispersion * matrix).T) for matrix in whole.matrix])
     fixed = [converted(dispersion * matrix, random_effects) for matrix in whole.matrix]
-    scalars = {mean.moved_to for mean in means_of(spec)}
+    scalars = {mean.moved_to for mean in spec.means}
 
     def converted_directions(unknown: Floats) -> Floats:
         padded = np.zeros((len(unknown), spec.n_coefs, unknown.shape[2]))
@@ -401,7 +355,7 @@ def _of_parts(
     weights_by_index = {index: weights[term.block] for index, term in enumerate(terms) if term.block in weights}
     covariances, variance = parts(sizes, weights_by_index)
     moved = spec.centering_blocks
-    moved |= {mean.moved_to for mean in means_of(spec) if mean.moved_to is not None and mean.block in weights}
+    moved |= {mean.moved_to for mean in spec.means if mean.moved_to is not None and mean.block in weights}
     position_of = {term.block: index for index, term in enumerate(terms)}
     by_block = {}
     for index, covariance in covariances.items():
@@ -431,7 +385,7 @@ def _row_of_centering(spec: ModelSpec, units: Units, weights: Weights, scalar: i
                 add(slope.factors[0].block, -by * slope.constant * units.means[slope.numeric] / term.constant)
 
     add_centring(scalar, np.ones(1))
-    for mean in means_of(spec):
+    for mean in spec.means:
         if mean.moved_to == scalar and mean.block in weights:
             add(mean.block, mean.times * weights[mean.block])
             add_centring(mean.block, mean.times * weights[mean.block])

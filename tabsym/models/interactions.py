@@ -68,46 +68,38 @@ def search_interactions(
         codes = {read: column_codes[some.rows] for read, column_codes in codes.items()}
         rows, copies = _taken(rows, copies, some, n_outputs), some.copies
         cuts = {name: replace(column, codes=column.codes[some.rows]) for name, column in cuts.items()}
-    sources = {read.block: source_of(spec, read.block) for read in codes}
-    columns = {
-        read.block: CodeColumn(
-            spec.blocks[read.block].name, column_codes, spec.sizes[read.block], _categories_of(sources[read.block])
-        )
-        for read, column_codes in codes.items()
-    }
     constrained = set(training.directions_of(config.monotonic))  # an interaction would change the direction of these
-    crossable = [
-        block
-        for block in columns
-        if isinstance(sources[block], (Bins, CategoricalSource)) and not constrained & set(spec.blocks[block].columns)
-    ]
+    mains, crossed = [], []
+    sources: dict[str, Any] = {}  # of the columns that can be crossed, in their order
+    for read, column_codes in codes.items():
+        block, source = spec.blocks[read.block], source_of(spec, read.block)
+        column = CodeColumn(block.name, column_codes, spec.sizes[read.block], _categories_of(source))
+        mains.append(column)
+        if isinstance(source, (Bins, CategoricalSource)) and not constrained & set(block.columns):
+            sources[block.name] = source
+            crossed.append(cuts.get(block.name, column))
+    mains += [cuts[name] for name in sources if name in cuts]
     n_rows = len(rows.y) if copies is None else int(copies.sum())
-    if len(crossable) < 2 or n_rows < 2 * auto.folds:
+    if len(crossed) < 2 or n_rows < 2 * auto.folds:
         return []
     content = _content(spec, model.program.numerics, codes, rows, copies, n_outputs, cuts)
     shuffled = ShuffledRows.of(content, copies, rng).thin(auto.max_rows, rng)
     order, first = shuffled.rows, shuffled.is_first()  # the same however often rows are there
-    crossed = [cuts.get(columns[block].name, columns[block]) for block in crossable]
-    more = [column for column, block in zip(crossed, crossable, strict=True) if column is not columns[block]]
-    mains, crossed = (_in_order(group, order, first) for group in ([*columns.values(), *more], crossed))
+    mains, crossed = _in_order(mains, order, first), _in_order(crossed, order, first)
     numbers = sorted(rows.x[order].T, key=lambda x: crc32(ranks_of(x[first])[0].tobytes()))
     shuffled, fold = _folds(shuffled, rows.y if loss.for_classes else None, crossed[-1], auto.folds, rng)
     at = shuffled.rows
-    mains, crossed = ([replace(column, codes=column.codes.take(at)) for column in group] for group in (mains, crossed))
+    mains = [replace(column, codes=column.codes.take(at)) for column in mains]
+    crossed = [replace(column, codes=column.codes.take(at)) for column in crossed]
     rows = _taken(rows, copies, replace(shuffled, rows=order[at]), n_outputs)
     held_out = _held_out(rows, loss, n_outputs, shuffled, fold, auto.folds, rng)
     held_out.fit_main_effects(mains, [np.ascontiguousarray(x[at]) for x in numbers])
-    chosen = choose_crosses(crossed, held_out, auto, config.n_jobs)
-    rank = {columns[block].name: number for number, block in enumerate(crossable)}
-    source_of_name = {columns[block].name: sources[block] for block in crossable}
-    return [
-        replace(
-            interaction,
-            columns=tuple(sorted(interaction.columns, key=rank.__getitem__)),
-            within=_category(interaction, source_of_name),
-        )
-        for interaction in chosen
-    ]
+    rank = {name: number for number, name in enumerate(sources)}
+    chosen = []
+    for interaction in choose_crosses(crossed, held_out, auto, config.n_jobs):
+        names = tuple(sorted(interaction.columns, key=rank.__getitem__))
+        chosen.append(replace(interaction, columns=names, within=_category(interaction, sources)))
+    return chosen
 
 
 def _held_out(

@@ -163,9 +163,11 @@ def frequent_count_effects(spec: ModelSpec, n_rows: int) -> list[int]:
 def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:
     """Set the initial coefficients: `coef_init` where given, and the optimal intercept given these."""
     spec, k = model.spec, model.n_outputs
-    coefs_scaled = with_init(model, model.state[:, 0].reshape(-1, k), config.init)
+    coefs_scaled, given = model.state[:, 0].reshape(-1, k), set[int]()
+    if config.init is not None:
+        coefs_scaled, given = with_init(model, coefs_scaled, config.init), given_blocks(spec, config.init)
     constant = None if spec.intercept is None else spec.intercept.factors[0].block
-    if constant is not None and constant not in given_blocks(spec, config.init):
+    if constant is not None and constant not in given:
         offset = rows.offset.reshape(-1, k) if len(rows.offset) else None
         start = offset if config.init is None else scores_of(model, rows, coefs_scaled)
         weight = rows.weight if len(rows.weight) else None

@@ -15,7 +15,6 @@ from scipy.stats import norm
 from tabsym.design.sources import Bins, Crossing, Flag, Source
 from tabsym.messages import check_option, plural, warn_user
 from tabsym.models.checks import by_class, numbers_by_class
-from tabsym.models.identified import means_of
 from tabsym.models.inspection.explain import interactions_of_levels, switched_off
 from tabsym.models.model import (
     CoefficientFrames,
@@ -95,7 +94,7 @@ class Shift:
 def shifts_of_scalars(model: WideModel, frames: CoefficientFrames, bases: Mapping[str, Any]) -> dict[str, Shift]:
     """The intercept, and other scalars that the means of terms are in, from the means to the base categories."""
     added: dict[int, dict[int, float]] = {}
-    for mean in means_of(model.spec):
+    for mean in model.spec.means:
         name = model.spec.blocks[mean.block].name
         if mean.moved_to is not None and name in bases:
             frame = frames[name]
@@ -226,7 +225,7 @@ def bases_of(base: Any, model: WideModel, frames: Mapping[str, pd.DataFrame], n_
 
 def bases_taken_up(base: Any, model: WideModel, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
     """The base category of each term whose mean a scalar can take up, or that cancels; "largest" leaves out others."""
-    bases, moved = bases_of(base, model, frames, n_outputs), {mean.block for mean in means_of(model.spec)}
+    bases, moved = bases_of(base, model, frames, n_outputs), {mean.block for mean in model.spec.means}
     for name in [name for name in bases if index_of(model.spec, name) not in moved]:
         if isinstance(base, Mapping):
             raise ValueError(

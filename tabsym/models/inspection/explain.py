@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.design.formula import show
 from tabsym.design.model_spec import Factor, ModelSpec, Term
-from tabsym.design.plan import LEVELS, at_level, show
+from tabsym.design.plan import LEVELS, at_level
 from tabsym.design.sources import CountEffect, Flag
 from tabsym.frame import Kind, Table
 from tabsym.models.constraints import describe_directions

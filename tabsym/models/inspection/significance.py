@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from scipy.linalg import null_space
 from scipy.stats import chi2, f
 
+from tabsym.design.formula import show
 from tabsym.design.model_spec import ModelSpec
-from tabsym.design.plan import show
 from tabsym.design.sources import Bins, Crossing, Flag
 from tabsym.losses.loss import HUBER, POISSON, Loss
-from tabsym.models.identified import at_means_of_numbers, means_of
+from tabsym.models.identified import at_means_of_numbers
 from tabsym.models.inspection.explain import variances_of_blocks
 from tabsym.models.model import WideModel
 from tabsym.models.solving import prior_of
@@ -104,7 +104,7 @@ def wald_of(model: WideModel, index: int) -> Wald:
     is_sampled = uncertainty.samples is not None and not uncertainty.joint.size and not uncertainty.total_sd.size
     if is_sampled or uncertainty.variances[index] == 0.0:  # a sampled covariance has no inverse; a dropped term no test
         return UNKNOWN
-    moved = {mean.block for mean in means_of(spec)} if spec.sizes[index] > 1 else set()
+    moved = {mean.block for mean in spec.means} if spec.sizes[index] > 1 else set()
     estimates = model.theta[coefs]
     if np.isfinite(uncertainty.variances[index]):  # the prior is of the coefficients where numbers are at their means
         estimates, covariance = at_means_of_numbers(model, index)
