@@ -15,7 +15,9 @@ import time
 
 import numpy as np
 
-from tabsym.design.model_spec import CompiledTerm, Rows, Slot, compile_program
+from tabsym.categories import Categories
+from tabsym.design.model_spec import Block, Factor, ModelSpec, Rows, Term
+from tabsym.design.sources import CategoricalSource
 from tabsym.losses.loss import LOSSES
 from tabsym.optimizers import SGD
 from tabsym.solvers.sgd.loop import Task, train
@@ -35,8 +37,12 @@ def problem(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def with_tabsym(codes: np.ndarray, x: np.ndarray, y: np.ndarray, batch: int) -> tuple[float, np.ndarray]:
     n_entries = sum(CATEGORIES) + 1
-    product = CompiledTerm(1.0, 0, (Slot(0, 0, 0), Slot(1, CATEGORIES[0], 1)))
-    compiled = compile_program([product, CompiledTerm(1.0, None, (Slot(2, n_entries - 1, None),))], n_entries)
+    sources = tuple(
+        CategoricalSource((name,), Categories(name, np.arange(size))) for name, size in zip("ab", CATEGORIES)
+    )
+    blocks = Block("u", 0, ("a",)), Block("v", 1, ("b",)), Block("c", None, ())
+    terms = Term(1.0, 0, (Factor(0, ("a",)), Factor(1, ("b",)))), Term(1.0, None, (Factor(2, ()),))
+    compiled = ModelSpec(sources, blocks, (), terms).compile([1.0, 1.0])
     options = Options(SGD(), RATE, gradient="mean", batch_size=batch, shuffle=False)
     empty = np.empty(0)
     rows = Rows(codes + np.array([0, CATEGORIES[0]], dtype=np.int32), x, y, empty, empty)

@@ -11,7 +11,6 @@ their own, because additive models consist mostly of these. Every other term is 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -351,15 +350,7 @@ class ModelSpec:
             return known
         if len(self._compiled) >= MAX_PROGRAMS:
             self._compiled.clear()
-        indices = {read: index for index, read in enumerate(self.reads)}
-        products = []
-        for constant, term in zip(constants, self.fitted_terms, strict=True):
-            slots = []
-            for factor in term.factors:
-                start, read = self.starts[factor.block], indices.get(factor.read)
-                slots.append(Slot(factor.block, start, read, factor.component))
-            products.append(CompiledTerm(float(constant), term.numeric, tuple(slots)))
-        compiled = self._compiled[key] = compile_program(products, self.n_coefs, averaged)
+        compiled = self._compiled[key] = compile_program(self, constants, averaged)
         return compiled
 
     def code(self, coder: Coder) -> dict[Read, Codes]:
@@ -382,8 +373,8 @@ class ModelSpec:
         column_codes.update(zip(new, encode_columns(list(new.values()), n_jobs), strict=True))
         return Coder(self.sources, column_codes, self.numbers(table), copies)
 
-    def grow(self, coder: Coder) -> tuple[ModelSpec, dict[Read, Codes]]:
-        """The spec with the new categories and combinations of a table appended, and the coded table.
+    def grow(self, coder: Coder) -> ModelSpec:
+        """The spec with the new categories and combinations of a table appended.
 
         Raises
         ------
@@ -397,7 +388,7 @@ class ModelSpec:
                 f"The terms have {grown.n_coefs:,} coefficients together, more than {MAX_COEFS:,}; use fewer "
                 "columns or interactions, or a smaller rank."
             )
-        return grown, grown.code(coder)
+        return grown
 
     def _source(self, read: Read) -> int:
         source = self.blocks[read.block].source
@@ -479,84 +470,61 @@ class Work(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Slot:
-    """A coefficient factor of a term: coefficient `start` of a scalar, or the one that code column `read` indexes.
-
-    `read` is the index of a code column of the spec, None for a scalar; `block` is the index of the block;
-    `component` is the index within a latent vector.
-    """
-
-    block: int
-    start: int
-    read: int | None
-    component: int = 0
-
-
-@dataclass(frozen=True)
-class CompiledTerm:
-    """A term: constant, index of a numeric column (or None), slots."""
-
-    constant: float
-    numeric: int | None
-    slots: tuple[Slot, ...]
-
-
-@dataclass(frozen=True)
 class Compiled:
-    """A program, with the order in which it uses the code columns and the numeric columns."""
+    """A program, with the code columns and the numeric columns in the order in which it uses them."""
 
     program: Program
-    reads: list[int]
+    reads: list[Read]
     numerics: list[int]
 
 
-def compile_program(products: Sequence[CompiledTerm], n_coefs: int, averaged: Collection[int] = ()) -> Compiled:
-    """Compile terms for the kernels; `averaged`: blocks with a value for unknown categories, which plain terms lack."""
-    uses: Counter[tuple[int, int]] = Counter()
-    is_fixed = np.zeros(n_coefs, dtype=bool)
-    for product in products:
-        for slot in product.slots:
-            uses[slot.block, slot.component] += 1
-            if slot.read is None:
-                is_fixed[slot.start] = True
-    reads: dict[int, int] = {}  # the code columns and the numeric columns, with their position in the program
+def compile_program(spec: ModelSpec, constants: Sequence[float] | Floats, averaged: Collection[int] = ()) -> Compiled:
+    """Compile the terms that have coefficients, with other constants.
+
+    `averaged`: blocks with a value for unknown categories, which plain terms lack.
+    """
+    is_fixed = np.zeros(spec.n_coefs, dtype=bool)
+    reads: dict[Read, int] = {}  # the code columns and the numeric columns, with their position in the program
     numerics: dict[int, int] = {}
     slopes, scalars = [], []
-    general: list[CompiledTerm] = []
-    for product in products:
-        slot = product.slots[0]
-        alone = len(product.slots) == 1 and product.constant == 1.0 and uses[slot.block, slot.component] == 1
-        if alone and slot.read is not None and product.numeric is None and slot.block not in averaged:
-            reads[slot.read] = len(reads)
-        elif alone and slot.read is None and product.numeric is not None and product.numeric not in numerics:
-            numerics[product.numeric] = len(numerics)
-            slopes.append(slot.start)
-        elif alone and slot.read is None:
-            scalars.append(slot.start)
+    products: list[tuple[float, Term]] = []
+    for constant, term in zip(constants, spec.fitted_terms, strict=True):
+        for factor in term.factors:
+            if spec.blocks[factor.block].source is None:
+                is_fixed[spec.starts[factor.block]] = True
+        block, is_alone = term.factors[0].block, spec.stands_alone(term) and constant == 1.0
+        is_scalar = spec.blocks[block].source is None
+        if is_alone and not is_scalar and term.numeric is None and block not in averaged:
+            reads[term.factors[0].read] = len(reads)
+        elif is_alone and is_scalar and term.numeric is not None and term.numeric not in numerics:
+            numerics[term.numeric] = len(numerics)
+            slopes.append(spec.starts[block])
+        elif is_alone and is_scalar:
+            scalars.append(spec.starts[block])
         else:
-            general.append(product)
+            products.append((float(constant), term))
     n_plain = len(reads)
-    starts, constants, numeric = [0], [], []
+    starts, numeric = [0], []
     columns: list[int] = []
     coefs, twins = [], []
     slots_of: dict[tuple[int, int], list[int]] = {}  # of each component of a block
-    for product in general:
-        constants.append(product.constant)
-        numeric.append(-1 if product.numeric is None else numerics.setdefault(product.numeric, len(numerics)))
-        for slot in product.slots:
-            before = slots_of.setdefault((slot.block, slot.component), [])
+    for _, term in products:
+        numeric.append(-1 if term.numeric is None else numerics.setdefault(term.numeric, len(numerics)))
+        for factor in term.factors:
+            before = slots_of.setdefault((factor.block, factor.component), [])
             for earlier in before:
                 twins.append((len(columns), earlier))
             before.append(len(columns))
-            columns.append(-1 if slot.read is None else reads.setdefault(slot.read, len(reads)))
-            coefs.append(slot.start if slot.read is None else slot.component)
+            is_scalar = spec.blocks[factor.block].source is None
+            columns.append(-1 if is_scalar else reads.setdefault(factor.read, len(reads)))
+            coefs.append(spec.starts[factor.block] if is_scalar else factor.component)
         starts.append(len(columns))
     program = Program(
         n_plain=n_plain,
         slopes=np.array(slopes, dtype=np.int64),
         scalars=np.array(scalars, dtype=np.int64),
         starts=np.array(starts, dtype=np.int64),
-        constants=np.array(constants, dtype=np.float64),
+        constants=np.array([constant for constant, _ in products], dtype=np.float64),
         numeric=np.array(numeric, dtype=np.int64),
         columns=np.array(columns, dtype=np.int64),
         coefs=np.array(coefs, dtype=np.int64),

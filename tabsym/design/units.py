@@ -202,8 +202,7 @@ def lay_rows(
     columns: list[Codes] = []
     starts, strides = [], []
     if codes is not None:
-        for index in compiled.reads:
-            read = spec.reads[index]
+        for read in compiled.reads:
             columns.append(codes[read])
             starts.append(spec.starts[read.block])
             strides.append(spec.blocks[read.block].rank)

@@ -137,7 +137,7 @@ class Column:
             )
         return out
 
-    @property
+    @cached_property
     def is_empty(self) -> bool:
         """Whether all values are missing, whatever the type: then the type is not reliable either."""
         if self.kind is Kind.CATEGORICAL:

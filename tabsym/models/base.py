@@ -165,8 +165,8 @@ class WideBase(InspectionMethods, TableEstimator):
         self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any, freq_weights: Any = None
     ) -> GivenRows:
         """The columns that the model uses, the target, weights and offset, all validated but the target."""
-        X, y = split_target(X, y, config.caller)
-        check_same_rows(X, y=y, sample_weight=sample_weight, offset=offset, freq_weights=freq_weights)
+        X, y = split_target(X, y, config.caller)  # which compares the rows of both
+        check_same_rows(X, sample_weight=sample_weight, offset=offset, freq_weights=freq_weights)
         table = read_table(X, caller=config.caller)
         copies = check_frequencies(freq_weights, len(table))
         if copies is not None and not copies.all():  # the others are not there

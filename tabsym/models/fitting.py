@@ -236,8 +236,8 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
             for name in source.columns:
                 source.vocabulary.refuse_late_numbers(training.table[name])
     coder = model.coder(training.table, config.n_jobs)
-    spec, codes = model.spec.grow(coder)
-    numbers = coder.numbers
+    spec, numbers = model.spec.grow(coder), coder.numbers
+    codes = spec.code(coder)
     training = training.with_fixed(spec, numbers, model.n_outputs)
     if training.weight is None and (model.weights != model.counts).any():  # earlier rows were weighted
         training = replace(training, weight=np.full(len(training.y), 1.0 / model.unit_weight))

@@ -292,9 +292,8 @@ def _of_whole(
         start += spec.sizes[block]
     index = np.full(spec.n_coefs, -1)
     index[coefs] = np.arange(len(coefs))
-    if not unknown.any():
-        return by_block, {"joint": joint, "joint_index": index}
-    return by_block, {"joint": joint, "joint_index": index, "unknown": everywhere}
+    fields = {"joint": joint, "joint_index": index}
+    return by_block, fields | {"unknown": everywhere} if unknown.any() else fields
 
 
 def _without_rounding(spec: ModelSpec, units: Units, directions: Floats) -> Floats:

@@ -106,7 +106,7 @@ class WideModel:
         units = users_units(self.spec, self.numerics)
         averaged = frozenset(set(self._main_effects.values()) - dict(self.centred).keys())
         compiled = self.spec.compile(units.constants, averaged)
-        program, reads = compiled.program, [self.spec.reads[index] for index in compiled.reads]
+        program, reads = compiled.program, compiled.reads
         neutral = np.zeros((len(program.columns), self.n_outputs))
         blocks = {block: self.neutral(block) for block in {read.block for read in reads}}
         for slot, column in enumerate(program.columns):

@@ -96,18 +96,10 @@ def code_table(
     config: Config, spec: ModelSpec, coder: Coder, training: Training, n_outputs: int
 ) -> tuple[ModelSpec, Coded]:
     """The spec with the categories of the table of `coder`, and the coded table."""
-    spec, codes = spec.grow(coder)
+    spec = spec.grow(coder)
     if config.has_count_effects:
-        common = frequent_count_effects(spec, training.n_rows)
-        retained = [index for index in range(len(spec.blocks)) if index not in common]
-        indices = {index: number for number, index in enumerate(retained)}
-        codes = {
-            Read(indices[read.block], read.columns): column_codes
-            for read, column_codes in codes.items()
-            if read.block in indices
-        }
-        spec = spec.without(common)
-    return spec, Coded(codes, coder.numbers, training.with_fixed(spec, coder.numbers, n_outputs))
+        spec = spec.without(frequent_count_effects(spec, training.n_rows))
+    return spec, Coded(spec.code(coder), coder.numbers, training.with_fixed(spec, coder.numbers, n_outputs))
 
 
 def initial_model_of(

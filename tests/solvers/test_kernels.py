@@ -13,7 +13,8 @@ from scipy.special import log_softmax, softmax
 from sklearn.linear_model import SGDClassifier
 
 from tabsym.categories import CodeMatrix, Cross
-from tabsym.design.model_spec import CompiledTerm, Rows, Slot, compile_program
+from tabsym.design.model_spec import Block, Factor, ModelSpec, Rows, Term
+from tabsym.design.sources import Bins
 from tabsym.losses.loss import LOSSES, best_constant, deviance_and_likelihood, settled_shift
 from tabsym.solvers.sgd.loop import Task, train
 from tabsym.solvers.sgd.options import SGD, Adagrad, Adam, Options, RMSprop
@@ -61,11 +62,15 @@ PROGRAMS = {"additive": ADDITIVE, "products": PRODUCTS, "shared": SHARED}
 
 def compiled(terms):
     blocks = {0: 0, 1: 1, 2: 0}  # code column -> block: columns 0 and 2 read the same one
+    sources = tuple(Bins(name, np.arange(size - 1.0), ("",) * size, False) for name, size in (("a", 4), ("b", 6)))
+    scalars = [Block(str(entry), None, ()) for entry in (10, 11, 12)]
 
-    def slot(s):
-        return Slot(s[1], s[1], None) if s[0] == "fixed" else Slot(blocks[s[1]], 0, s[1], s[2])
+    def factor(s):
+        return Factor(s[1] - 8, ()) if s[0] == "fixed" else Factor(blocks[s[1]], (f"column {s[1]}",), s[2])
 
-    return compile_program([CompiledTerm(c, column, tuple(slot(s) for s in slots)) for c, column, slots in terms], 13)
+    products = tuple(Term(constant, column, tuple(factor(s) for s in slots)) for constant, column, slots in terms)
+    spec = ModelSpec(sources, (Block("a", 0, ("a",)), Block("b", 1, ("b",)), *scalars), (), products)
+    return spec.compile([term.constant for term in products])
 
 
 def problem(loss, n=23, seed=0):
@@ -86,7 +91,7 @@ def kernel_train(terms, codes, x, y, theta, loss, options, *, weight=None, offse
     empty = np.empty(0)
     relative = empty if weight is None else weight / weight.mean()
     rows = Rows(
-        np.ascontiguousarray(codes[:, spec.reads]),
+        np.ascontiguousarray(codes[:, [int(read.columns[0].removeprefix("column ")) for read in spec.reads]]),
         np.ascontiguousarray(x[:, spec.numerics]),
         y,
         relative,
