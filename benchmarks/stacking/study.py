@@ -57,7 +57,6 @@ from tabsym.stacking.selection import (  # noqa: E402
     NestedCV,
     OutOfFoldMargins,
     ValidationSplit,
-    fitted_wide,
     select,
     splits_of_folds,
     taken,
@@ -156,7 +155,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
     wide, booster = default_wide(not is_number, 0, 1), default_booster(not is_number, 0, 1, small=False)
     X, target = ready.X.iloc[train], y[train]
     start = time.perf_counter()
-    fitted = fitted_wide(wide, X, target, None)
+    fitted = clone(wide).fit(X, target)
     loss = stack._loss_of(fitted)
     criterion = stack._criterion(wide, loss)
     alone = time.perf_counter() - start

@@ -452,7 +452,15 @@ def categorical_columns(
         What the user calls `cols`, in messages.
     """
     if cols is None:
-        return [column for column in table.columns if _is_categorical(column, booleans, whole)]
+        chosen = []
+        for column in table.columns:
+            if column.kind is Kind.BOOLEAN:
+                is_category = booleans or bool(column.missing.any())
+            else:
+                is_category = column.kind is Kind.CATEGORICAL or (whole and column.is_empty)
+            if is_category:
+                chosen.append(column)
+        return chosen
     if isinstance(cols, str) and cols == "all":
         return list(table.columns)
     listed = [cols] if np.isscalar(cols) else cols
@@ -463,12 +471,6 @@ def categorical_columns(
         )
     wanted = {_resolve(table, col, option) for col in listed}
     return [column for column in table.columns if column.name in wanted]
-
-
-def _is_categorical(column: Column, booleans: bool, whole: bool) -> bool:
-    if column.kind is Kind.BOOLEAN:
-        return booleans or bool(column.missing.any())
-    return column.kind is Kind.CATEGORICAL or (whole and column.is_empty)
 
 
 def _resolve(table: Table, col: Any, option: str) -> str:

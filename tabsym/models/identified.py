@@ -44,27 +44,21 @@ def centering_weights(model: WideModel, *, by_category: NDArray[np.bool_]) -> di
 
     `by_category` (blocks,): whether all coefficients of a block have equal weight. A block without rows has no mean.
     """
-    by_block = {}
-    for mean in model.spec.means:
-        if _is_partly_missing(model, mean.block):
+    by_block, spec = {}, model.spec
+    for mean in spec.means:
+        source = source_of(spec, mean.block)
+        if isinstance(source, Flag) and any(  # of a number that is missing in some training rows only
+            moments.weight > 0.0
+            for numeric, moments in zip(spec.numerics, model.numerics, strict=True)
+            if source.column in numeric.columns
+        ):
             continue
-        coefs = model.spec.coefs(mean.block)
+        coefs = spec.coefs(mean.block)
         weights = np.ones(coefs.stop - coefs.start) if by_category[mean.block] else model.weights[coefs]
         total = weights.sum()
         if total > 0.0:
             by_block[mean.block] = weights / total
     return by_block
-
-
-def _is_partly_missing(model: WideModel, block: int) -> bool:
-    """Whether a block is the flag of a numeric column that is missing in some training rows only."""
-    spec = model.spec
-    source = source_of(spec, block)
-    return isinstance(source, Flag) and any(
-        moments.weight > 0.0
-        for numeric, moments in zip(spec.numerics, model.numerics, strict=True)
-        if source.column in numeric.columns
-    )
 
 
 def move_means(spec: ModelSpec, theta: Floats, weights: dict[int, Floats], not_moved: Collection[int] = ()) -> Floats:

@@ -66,7 +66,6 @@ from tabsym.stacking.selection import (
     Selection,
     ValidationSplit,
     can_be_learned,
-    fitted_wide,
     folds_to_evaluate,
     select,
     splits_of_folds,
@@ -152,7 +151,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         train_weight = None if weight is None else weight[train]
         rows = StackRows(take_rows(data, train), y[train], np.zeros((len(train), 1)), train_weight)  # no margins yet
         given = rows.y if labels is None else labels[rows.y]
-        fitted = fitted_wide(wide, rows.X, given, rows.weight)
+        fitted = clone(wide).fit(rows.X, given, sample_weight=rows.weight)
         n_classes = 0 if labels is None else len(labels)
         loss = self._loss_of(fitted, n_classes)
         if held_out is not None and labels is None:
@@ -193,7 +192,7 @@ class WideBoost(MetaEstimatorMixin, TableEstimator):
         layers = [(component.weight, _layer(component, loss, rows, with_margins)) for component in selection.components]
         if len(train) < len(y):
             all_targets = y if labels is None else labels[y]
-            fitted = fitted_wide(to_cross_fit, data, all_targets, weight)
+            fitted = clone(to_cross_fit).fit(data, all_targets, sample_weight=weight)
         self._keep(table, fitted, loss, layers, selection, TrainingSample.of(table.names, data, weight, seed))
         if self.verbose:
             print("\n".join(_lines_of(self._evidence or [])), file=sys.stderr)

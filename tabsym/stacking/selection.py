@@ -28,11 +28,6 @@ Floats = NDArray[np.float64]
 Indices = NDArray[Any]
 
 
-def fitted_wide(wide: Any, X: Any, y: NDArray[Any], weight: Floats | None) -> Any:
-    """A clone, fitted."""
-    return clone(wide).fit(X, y, sample_weight=weight)
-
-
 @dataclass(frozen=True)
 class Learner:
     """A wide model, unfitted, and the rows that it learns from."""
@@ -115,17 +110,18 @@ class NestedCV:
             )
         self.out_of_fold, self._learner, self._splits = out_of_fold, out_of_fold.learner, out_of_fold.splits
         self._known: dict[tuple[int, int], Floats] = {}
+        self._known_parts: dict[int, dict[int, Indices]] = {}
 
     def rows(self, fold: int) -> Indices:
         """The training rows of a fold that have margins: without those whose model would have one class to learn of."""
-        rows_of_folds = [self._rows_of(other_fold, fold) for other_fold in self._other_folds(fold)]
-        return np.sort(np.concatenate(rows_of_folds)) if rows_of_folds else np.arange(0)
+        parts = list(self._parts(fold).values())
+        return np.sort(np.concatenate(parts)) if parts else np.arange(0)
 
     def margins(self, fold: int) -> Floats:
         """Margins (m, K) of these rows."""
-        other_folds = self._other_folds(fold)
-        positions = np.concatenate([self._rows_of(other_fold, fold) for other_fold in other_folds])
-        return np.concatenate([self._of(other_fold, fold) for other_fold in other_folds])[np.argsort(positions)]
+        parts = self._parts(fold)
+        margins = np.concatenate([self._of(other_fold, fold) for other_fold in parts])
+        return margins[np.argsort(np.concatenate(list(parts.values())))]
 
     def of_all(self, evaluated: list[int]) -> Floats:
         """Margins (m, K) of all rows that folds hold out, by models that the `evaluated` folds needed anyway.
@@ -135,30 +131,27 @@ class NestedCV:
         margins for some of its rows.
         """
         first = evaluated[0]
-        known = [
-            fold for fold in self._other_folds(first) if len(self._rows_of(fold, first)) == len(self._splits[fold][1])
-        ]
-        parts = [
-            self._of(fold, first) if fold in known and fold not in evaluated else self.out_of_fold.margins_of(fold)
-            for fold in range(len(self._splits))
-        ]
-        return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in self._splits]))]
+        parts, margins = self._parts(first), []
+        for fold, (_, test) in enumerate(self._splits):
+            is_known = fold in parts and len(parts[fold]) == len(test) and fold not in evaluated
+            margins.append(self._of(fold, first) if is_known else self.out_of_fold.margins_of(fold))
+        return np.concatenate(margins)[np.argsort(np.concatenate([test for _, test in self._splits]))]
 
-    def _other_folds(self, fold: int) -> list[int]:
-        return [
-            other_fold
-            for other_fold in range(len(self._splits))
-            if other_fold != fold and len(self._rows_of(other_fold, fold)) and self._can_learn(other_fold, fold)
-        ]
+    def _parts(self, fold: int) -> dict[int, Indices]:
+        """The training rows of a fold by the other fold that holds them out.
 
-    def _can_learn(self, fold: int, other_fold: int) -> bool:
-        y = self._learner.y[self._rows_without(fold, other_fold)]
-        return len(y) > 0 and (self._learner.classes is None or not (y == y[0]).all())
-
-    def _rows_of(self, fold: int, other_fold: int) -> Indices:
-        """The rows that a fold holds out and the other trains on."""
-        test = self._splits[fold][1]
-        return test[np.isin(test, self._splits[other_fold][0], assume_unique=True)]
+        Without other folds whose model, which has seen neither fold, would have one class to learn of.
+        """
+        if fold not in self._known_parts:
+            parts = self._known_parts[fold] = {}
+            for other_fold, (_, test) in enumerate(self._splits):
+                rows = test[np.isin(test, self._splits[fold][0], assume_unique=True)]
+                if other_fold == fold or not len(rows):
+                    continue
+                y = self._learner.y[self._rows_without(other_fold, fold)]
+                if len(y) and (self._learner.classes is None or not (y == y[0]).all()):
+                    parts[other_fold] = rows
+        return self._known_parts[fold]
 
     def _rows_without(self, fold: int, other_fold: int) -> Indices:
         """The rows that a fold trains on and the other does not hold out."""
@@ -169,11 +162,11 @@ class NestedCV:
         if (fold, other_fold) not in self._known:
             train = self._rows_without(fold, other_fold)
             if len(train) == len(self._splits[fold][0]):  # a fold over time: its model knows nothing of later ones
-                return self._learner.margins(self.out_of_fold.clone(fold), self._rows_of(fold, other_fold))
+                return self._learner.margins(self.out_of_fold.clone(fold), self._parts(other_fold)[fold])
             model = self._learner.fit(train)
-            self._known[fold, other_fold] = self._learner.margins(model, self._rows_of(fold, other_fold))
+            self._known[fold, other_fold] = self._learner.margins(model, self._parts(other_fold)[fold])
             if np.array_equal(train, self._rows_without(other_fold, fold)):
-                self._known[other_fold, fold] = self._learner.margins(model, self._rows_of(other_fold, fold))
+                self._known[other_fold, fold] = self._learner.margins(model, self._parts(fold)[other_fold])
         return self._known[fold, other_fold]
 
 
