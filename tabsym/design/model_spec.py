@@ -291,7 +291,9 @@ class ModelSpec:
     @cached_property
     def number_columns(self) -> tuple[str, ...]:
         """Names of the columns whose numeric values are used: in factors, for bins, and for missing-value flags."""
-        names = [name for numeric in self.numerics for name in numeric.columns]
+        names: list[str] = []
+        for numeric in self.numerics:
+            names += numeric.columns
         names += [source.column for source in self.sources if isinstance(source, (Bins, Flag))]
         return tuple(dict.fromkeys(names))
 
@@ -325,14 +327,18 @@ class ModelSpec:
         """The spec without some blocks that only their own terms use, and without these terms."""
         if not blocks:
             return self
-        retained = [index for index in range(len(self.blocks)) if index not in blocks]
-        indices = {index: number for number, index in enumerate(retained)}
+        retained: list[Block] = []
+        indices: dict[int, int] = {}
+        for index, block in enumerate(self.blocks):
+            if index not in blocks:
+                indices[index] = len(retained)
+                retained.append(block)
         terms = []
         for term in self.terms:
             if all(factor.block in indices for factor in term.factors):
-                factors = tuple(replace(factor, block=indices[factor.block]) for factor in term.factors)
-                terms.append(replace(term, factors=factors))
-        return replace(self, blocks=tuple(self.blocks[index] for index in retained), terms=tuple(terms))
+                factors = [replace(factor, block=indices[factor.block]) for factor in term.factors]
+                terms.append(replace(term, factors=tuple(factors)))
+        return replace(self, blocks=tuple(retained), terms=tuple(terms))
 
     @cached_property
     def _compiled(self) -> dict[tuple[bytes, frozenset[int]], Compiled]:

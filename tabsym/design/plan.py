@@ -269,8 +269,12 @@ class _SpecBuilder:
 
     def add_block(self, name: str, members: Members, n_bins: int = 0) -> None:
         """Add the term of a column, or of the combinations of several."""
-        source = self.source(tuple(member if isinstance(member, Within) else (member,) for member in members), n_bins)
-        self.add(name, source, tuple(member.column if isinstance(member, Within) else member for member in members))
+        groups, columns = [], []
+        for member in members:
+            is_within = isinstance(member, Within)
+            groups.append(member if is_within else (member,))
+            columns.append(member.column if is_within else member)
+        self.add(name, self.source(tuple(groups), n_bins), tuple(columns))
 
     def add_levels(self, name: str, members: Members) -> None:
         """Add a block of the combinations for each number of bins that one of the columns has."""
@@ -333,9 +337,9 @@ class _SpecBuilder:
 
         `n_bins`: one of `LEVELS`, for the columns that have such bins; else 0.
         """
-        names = (name for group in groups if not isinstance(group, Within) for name in group)
-        if not any(n_bins in self.levels.get(name, ()) for name in names):
-            n_bins = 0
+        if n_bins:
+            names = [name for group in groups if not isinstance(group, Within) for name in group]
+            n_bins = n_bins if any(n_bins in self.levels.get(name, ()) for name in names) else 0
         key = (groups, n_bins) if n_bins else groups
         if key not in self._indices:
             if len(groups) > 1:

@@ -199,8 +199,8 @@ def merged_bins(lowest: NDArray[np.int64], rows: NDArray[np.int64], categories: 
     by count (counts,), where possible.
     """
     merged, n_rows, n_categories = [], MIN_ROWS, MIN_CATEGORIES  # of the bin being filled, from the lowest count on
-    by_bin = (np.add.reduceat(numbers, lowest).tolist() for numbers in (rows, categories))
-    for least, bin_rows, bin_categories in zip(lowest, *by_bin, strict=True):
+    rows_of_bins, categories_of_bins = np.add.reduceat(rows, lowest), np.add.reduceat(categories, lowest)
+    for least, bin_rows, bin_categories in zip(lowest, rows_of_bins, categories_of_bins, strict=True):
         if n_rows >= MIN_ROWS and n_categories >= MIN_CATEGORIES:
             merged.append(least)
             n_rows = n_categories = 0

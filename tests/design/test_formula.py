@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabsym.design.formula import FormulaError, evaluate, expand, parse
-from tabsym.design.plan import show, used_columns
+from tabsym.design.formula import FormulaError, evaluate, expand, parse, show
+from tabsym.design.plan import used_columns
 from tabsym.frame import read_table
 
 

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, mean_pinball_loss
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
-from tabsym.design import sources as coding
+from tabsym.design import model_spec as coding
 from tabsym.design.model_spec import MAX_PROGRAMS
 from tabsym.design.sources import CountEffect
 from tabsym.interactions import AutoInteractions
