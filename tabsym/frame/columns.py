@@ -109,9 +109,11 @@ class Column:
             return
         missing = np.isnan(self.values)
         if not missing.all():
+            cell = self.series[int(np.argmin(missing))]
+            cell = cell.item() if isinstance(cell, np.number) else cell
             raise TypeError(
-                f"Column {self.name!r} held {fitted} in fit and holds {self.measure} now (such as "
-                f"{self.series[int(np.argmin(missing))]!r}); convert it to the type it had."
+                f"Column {self.name!r} held {fitted} in fit and holds {self.measure} now (such as {cell!r}); convert "
+                "it to the type it had."
             )
 
     @cached_property

@@ -77,18 +77,23 @@ class FixedTerm:
         if (codes == UNSEEN).all():
             raise ValueError(
                 f"fixed[{self.name!r}] has no category of column {self.column!r}, such as "
-                f"{training.table[self.column].series[0]!r}; give values by category, or leave it out."
+                f"{_cell(training, self.column, 0)!r}; give values by category, or leave it out."
             )
         if (codes == UNSEEN).any() and isinstance(self.source, CategoricalSource):
             known = self.source.vocabulary.inverse(np.setdiff1d(np.arange(len(self.values)), codes))
             absent = ", ".join(map(repr, list(known)[:3]))
-            first = training.table[self.column].series[int(np.argmax(codes == UNSEEN))]
+            first = _cell(training, self.column, int(np.argmax(codes == UNSEEN)))
             warn_user(
                 f"fixed[{self.name!r}] has no value for {plural(int((codes == UNSEEN).sum()), 'row')}, such as of "
                 f"{first!r}, "
                 "and adds 0 there" + (f"; it has values for {absent}, which training has not." if absent else ".")
             )
         return np.asarray(self.constant * np.concatenate([self.values, np.zeros((1, self.values.shape[1]))])[codes])
+
+
+def _cell(training: Training, column: str, row: int) -> Any:
+    """A cell in a message: numpy's numbers as Python writes them."""
+    return plain_categories([training.table[column].series[row]])[0]
 
 
 def with_fixed_scores(training: Training, terms: list[FixedTerm], n_outputs: int) -> Training:

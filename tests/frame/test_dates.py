@@ -255,6 +255,12 @@ def test_wide_models_tell_dates_numbers_and_durations_apart(model, make, before,
     assert len(fitted.predict(missing)) == 1  # of missing values any type will do
 
 
+def test_cells_in_sentences_are_written_as_python_writes_them():
+    model = WideSGDRegressor(random_state=0).fit(pd.DataFrame({"x": HELD["dates"]}), np.arange(20.0))
+    with pytest.raises(TypeError, match=r"holds numbers now \(such as 2\.5\); convert it"):
+        model.predict(pd.DataFrame({"x": [np.nan, 2.5]}))
+
+
 def test_later_rows_of_an_online_model_hold_what_its_first_ones_did():
     y = np.arange(20.0)
     model = WideSGDRegressor(random_state=0).partial_fit(pd.DataFrame({"x": HELD["dates"]}), y)

@@ -125,8 +125,32 @@ def test_several_classes_have_a_number_each():
     assert np.allclose(model.predict_proba(X), other.predict_proba(X[["shop", "price"]], offset=added), atol=1e-9)
     again = WideClassifier(fixed={"region": model.coefs_["region"], "k": [0.1, 0.0, 0.0]}, **PLAIN).fit(X, y)
     assert (again.predict_proba(X) == model.predict_proba(X)).all()
-    with pytest.raises(ValueError, match="3 finite numbers, one for each class"):
-        WideClassifier(fixed={"region": REGION}).fit(X, y)
+    for wrong in (REGION, {"north": [0.5, np.nan, 0.0]}, {"north": [0.5, 0.0]}):
+        with pytest.raises(ValueError, match="3 finite numbers, one for each class"):
+            WideClassifier(fixed={"region": wrong}).fit(X, y)
+
+
+def test_a_slope_is_given_as_coefs_have_it_and_a_category_by_its_name():
+    """A mapping by the term's own name is a slope for numbers, and for categories one that is called so."""
+    X, eta, rng = table(100)
+    frame = X.assign(y=target(WideRegressor, "squared_error", eta, rng), region=X["region"].replace("north", "region"))
+    text, options = "y ~ s[1]*price + v[shop] + b[1]", {"loss": "squared_error"}
+    first = WideRegressor(text, **options).fit(frame)
+    by_number = WideRegressor(text, fixed={"s": float(first.coefs_["s"]["value"].iloc[0])}, **options).fit(frame)
+    by_frame = WideRegressor(text, fixed={"s": first.coefs_["s"]}, **options).fit(frame)
+    np.testing.assert_array_equal(by_frame.predict(frame), by_number.predict(frame))
+    named = WideRegressor(fixed={"region": {"region": 0.5}}, **options, **PLAIN)
+    with pytest.warns(UserWarning, match="no value for"):
+        named.fit(frame[["region", "shop"]], frame["y"])
+    np.testing.assert_allclose(named.explain(frame[["region", "shop"]])["region"], 0.5 * (frame["region"] == "region"))
+
+
+def test_missing_numbers_of_a_given_slope_are_the_mean():
+    x = np.array([1.0, 2.0, np.nan, 5.0, 4.0] * 8)
+    y, weight = 3.0 + 0.5 * np.where(np.isnan(x), 3.5, x), np.tile([1.0, 1.0, 7.0, 2.0, 1.0], 8)  # mean 17 / 5 = 3.4
+    model = WideRegressor(loss="squared_error", fixed={"x": 0.5}, **PLAIN).fit(pd.DataFrame({"x": x}), y, weight)
+    added = model.explain(pd.DataFrame({"x": [1.0, np.nan, 5.0]}))["x"]
+    np.testing.assert_allclose(np.diff(added), [0.5 * 2.4, 0.5 * 1.6])
 
 
 def test_interactions_leave_fixed_columns_out():
@@ -168,6 +192,7 @@ REFUSED = [
     ({"fixed": {"religion": REGION}}, "names 'religion', which is no feature of the table; there is 'region'"),
     ({"fixed": {"region": 0.5}}, "one number for categories"),
     ({"fixed": {"region": {"north": np.nan}}}, "give a finite number for each category"),
+    ({"fixed": {"region": {"north": "much"}}}, "holds 'much'; give a finite number for each category"),
     ({"fixed": {"region": {"nord": 1.0}}}, "has no category of column 'region'"),
     ({"fixed": {"region": {1: 1.0}}}, "of another type than the values of column 'region'"),
     ({"fixed": {"region": REGION}, "interactions": [("region", "shop")]}, "a fixed column is in no interaction"),
@@ -193,6 +218,57 @@ def test_what_has_no_effect_is_a_sentence(options, message):
         WideRegressor(**{"loss": "squared_error"} | options).fit(X, target(WideRegressor, "", eta, rng))
 
 
+INF = np.inf
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        ([-INF, 2.0], [1.0, INF]),  # a gap
+        ([-INF, 1.0, 3.0], [1.0, 2.0, INF]),  # after others that meet
+        ([-INF, 1.0], [2.0, INF]),  # an overlap
+        ([0.0, 1.0], [1.0, INF]),  # the lowest have none
+        ([-INF, 1.0], [1.0, 9.0]),  # the highest have none
+        ([-INF, 1.0, 1.0], [1.0, 1.0, INF]),  # (1, 1] is empty
+        ([np.nan, np.nan, -INF], [np.nan, np.nan, INF]),  # missing numbers have two
+        ([np.nan], [np.nan]),
+        ([np.nan, -INF], [1.0, INF]),
+    ],
+)
+def test_bins_that_are_given_hold_each_number_once(low, high):
+    X, eta, _ = table(60)
+    given = pd.DataFrame({"low": low, "high": high, "value": np.arange(len(low)) * 0.5})
+    with pytest.raises(ValueError, match="has bins with gaps or overlaps"):
+        WideRegressor(loss="squared_error", fixed={"price": given}, **PLAIN).fit(X, eta)
+
+
+@pytest.mark.parametrize("columns", [["low", "high", "value"], ["value", "high", "low"]])
+def test_bins_that_are_given_may_be_in_any_order(columns):
+    """Numbers in (low, high], and the missing one, have the values given."""
+    x = np.tile([0.5, 1.0, 1.5, 2.0, 2.5, np.nan], 10)
+    given = pd.DataFrame(
+        {"low": [2.0, -INF, np.nan, 1.0], "high": [INF, 1.0, np.nan, 2.0], "value": [4.0, 1.0, -1.0, 2.0]}
+    )
+    wanted = np.tile([1.0, 1.0, 2.0, 2.0, 4.0, -1.0], 10)
+    model = WideRegressor(loss="squared_error", fixed={"x": given[columns]}, **PLAIN).fit(
+        pd.DataFrame({"x": x}), wanted
+    )
+    np.testing.assert_allclose(model.predict(pd.DataFrame({"x": x})), wanted, atol=1e-12)
+    np.testing.assert_allclose(model.explain(pd.DataFrame({"x": x[:6]}))["x"], wanted[:6])
+
+
+def test_a_category_is_given_once_and_bins_are_of_numbers():
+    X, eta, _ = table(60)
+    twice = pd.Series([1.0, 2.0, 0.5], index=["north", "south", "north"])
+    missing = pd.Series([1.0, 2.0, 0.5], index=["north", None, np.nan])
+    for given in (twice, missing):
+        with pytest.raises(ValueError, match="has a category twice"):
+            WideRegressor(loss="squared_error", fixed={"region": given}, **PLAIN).fit(X, eta)
+    bins = pd.DataFrame({"low": [-INF, 1.0], "high": [1.0, INF], "value": [0.0, 1.0]})
+    with pytest.raises(ValueError, match="has bins, and column 'region' is categorical"):
+        WideRegressor(loss="squared_error", fixed={"region": bins}, **PLAIN).fit(X, eta)
+
+
 def test_categories_without_a_value_are_told(recwarn):
     X = pd.DataFrame({"region": ["north", "south", None] * 20})
     y = np.arange(60.0)
@@ -203,8 +279,19 @@ def test_categories_without_a_value_are_told(recwarn):
         UserWarning, match=r"no value for 20 rows, such as of 'south', and adds 0 there; it has values f"
     ):
         WideRegressor(fixed={"region": {"north": 1.0, "suoth": 0.2, None: 0.5}}, **options).fit(X, y)
+    with pytest.warns(UserWarning, match=r"it has values for 'a', 'b', 'c', which training has not"):
+        WideRegressor(fixed={"region": {"north": 1.0} | dict.fromkeys("abcd", 0.2)}, **options).fit(X, y)
     with pytest.warns(UserWarning, match=r"no value for 40 rows, such as of 'south', and adds 0 there\.$"):
         WideRegressor(fixed={"region": {"north": 1.0}}, **options).fit(X, y)
+
+
+def test_numbers_in_sentences_are_written_as_python_writes_them():
+    X, y = pd.DataFrame({"k": [1, 3, 2] * 10}), np.arange(30.0)
+    options = {"loss": "squared_error"} | PLAIN
+    with pytest.warns(UserWarning, match=r"no value for 20 rows, such as of 3, and adds 0"):
+        WideRegressor(fixed={"k": {1: 0.5}}, **options).fit(X, y)
+    with pytest.raises(ValueError, match=r"has no category of column 'k', such as 1; give values"):
+        WideRegressor(fixed={"k": {7: 0.5}}, **options).fit(X, y)
 
 
 @pytest.mark.parametrize("unknown", ["neutral", "similar"])
