@@ -947,6 +947,36 @@ def test_a_sample_over_parts_has_different_rows_of_all_parts(sizes):
         assert np.abs(counts - 200 * rate).max() <= 5 * np.sqrt(200 * rate * (1 - rate))
 
 
+def test_rows_of_a_sample_in_batches_are_as_many_as_asked_and_any_as_often():
+    """Beside those that it must not miss; a sample of samples is one of all rows."""
+    batches = [pa.table({"row": rows}) for rows in np.split(np.arange(60), [7, 30, 31, 50])]
+    counts, wanted = np.zeros((2, 60)), {1: [3], 3: [0, 18]}  # rows 10 and 31 + 0 and 31 + 18
+    for seed in range(400):
+        rng = np.random.RandomState(seed)
+        halves, whole = [parts.RowSample(12, rng) for _ in range(2)], parts.RowSample(12, rng)
+        for number, batch in enumerate(batches):
+            whole.add(batch, wanted.get(number, ()))
+            halves[number % 2].add(batch, wanted.get(number, ()))
+        (found, keys), of_both = whole.with_keys(), parts.rows_of_smallest([one.with_keys() for one in halves], 12)
+        assert len(keys) == 12 and np.count_nonzero(keys == -1.0) == 3
+        assert whole.table().equals(found)
+        for number, sample in enumerate((found, of_both)):
+            rows = sample["row"].to_numpy()
+            assert len(np.unique(rows)) == 12
+            counts[number, rows] += 1
+    others = np.delete(counts, [10, 31, 49], axis=1)
+    np.testing.assert_array_equal(counts[:, [10, 31, 49]], 400)
+    rate = 9 / 57
+    assert np.abs(others - 400 * rate).max() <= 5 * np.sqrt(400 * rate * (1 - rate))
+
+
+def test_all_rows_of_a_table_no_larger_than_the_sample_stay_in_order():
+    sample = parts.RowSample(9, np.random.RandomState(0))
+    for rows in ([5, 1], [8, 3, 9], [2, 7, 0, 4]):
+        sample.add(pa.table({"row": rows}), [])
+    assert sample.table()["row"].to_pylist() == [5, 1, 8, 3, 9, 2, 7, 0, 4]
+
+
 def test_the_mean_and_spread_of_two_parts_are_those_of_all_rows():
     y, weight = RNG.normal(size=50), RNG.uniform(0.5, 2.0, 50)
     y[20:] += 7.0  # the mean of the second part is another

@@ -400,6 +400,50 @@ def test_the_factor_of_classes_is_that_of_optima_by_l_bfgs(seed, spread, weighti
     assert (factor > 2.0) == (spread > 1.0)
 
 
+@pytest.mark.parametrize("copies", [None, np.tile([1, 3, 2], 3)])
+def test_a_gain_is_certain_beyond_its_standard_errors(copies):
+    """Of nine gains about a mean, or of as many rows as there are copies, of which each has its part of the gain."""
+    spread = np.resize([0.3, -0.1, -0.2], 9)
+    number = np.ones(9, dtype=int) if copies is None else copies
+    for mean in (0.02, 0.1, 0.2, 1.0, -1.0):
+        gains = number * (mean + spread)
+        rows = np.repeat(mean + spread, number)
+        error = np.sqrt(len(rows)) * rows.std()
+        for errors in (0.5, 2.0, 4.0):
+            assert variances._is_certain(gains, copies, errors) == (rows.sum() > errors * error)
+    assert not variances._is_certain(np.zeros(9), copies, 2.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_held_out_rows_of_a_class_that_a_half_has_not_seen_count_nothing(weighted):
+    """Nor where its rows there have no weight; the others as by an optimum of the other half's rows."""
+    rng, n = np.random.default_rng(1), 240
+    codes = rng.integers(0, 5, n).astype(np.int32)
+    terms = [
+        SolverTerm(0, np.zeros(n, dtype=np.int32), PLAIN, 1, Prior.FLAT),
+        SolverTerm(1, codes, PLAIN, 5, Prior.RIDGE),
+    ]
+    y, column = rng.integers(0, K - 1, n).astype(float), rng.integers(0, 2, n).astype(np.int8)
+    y[np.flatnonzero(column == 0)[:4]] = K - 1.0  # in the first half only
+    weight = rng.uniform(0.5, 2.0, n) * np.where(y == 0.0, 0.4, 1.0) if weighted else PLAIN
+    if weighted:  # or of weight 0 in the second; classes of small weights are seen
+        place = np.flatnonzero(column == 1)[0]
+        y[place], weight[place] = K - 1.0, 0.0
+    solver = BlockDescent(terms, y, weight, np.zeros((n, K)), LOSSES["multinomial"])
+    solver.precision = np.array([0.0, 4.0])
+    shuffled = ShuffledRows(np.arange(n), np.arange(n, dtype=np.uint64), None)
+    losses = MulticlassHalves(solver, (terms, y, weight, np.zeros((n, K)), None), shuffled, column)._losses(1e-12)
+    share, designs = weight if weighted else np.ones(n), [np.ones((n, 1)), np.eye(5)[codes]]
+    for own in range(2):
+        a, b = column == own, column != own
+        theta = optimum_of_classes([one[a] for one in designs], [0.0, 4.0], y[a], share[a], np.zeros((a.sum(), K)))
+        logs = log_softmax(np.column_stack(designs)[b] @ theta, axis=1)
+        seen = np.isin(y[b], y[a & (share > 0.0)])
+        wanted = -share[b] * seen * logs[np.arange(b.sum()), y[b].astype(int)]
+        np.testing.assert_allclose(losses[b], wanted, rtol=2e-3, atol=1e-6)
+        assert seen.all() == bool(own == 0)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_classes_that_categories_determine_are_as_probable_as_by_cross_validation(seed):
     """By variances of REML alone the loss is 1.1 to 1.4 times that of a cross-validated ridge penalty, on new rows."""

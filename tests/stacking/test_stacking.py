@@ -343,6 +343,17 @@ def test_other_codes_are_tried_where_a_column_has_many_categories(n_categories, 
     assert set(model.evidence_["variant"]) - {""} == tried
 
 
+def test_the_categories_of_a_column_are_those_of_all_splits():
+    """One of 101 has a single row, which some split holds out, so that its booster has seen 100."""
+    rng, codes = np.random.default_rng(0), np.resize(np.arange(100), 1500)
+    codes[10] = 100
+    table = pd.DataFrame({"a": codes.astype(str), "x": rng.normal(size=1500)})
+    y = rng.normal(size=101)[codes] + rng.normal(size=1500)
+    model = WideBoostRegressor(WideRegressor(**ADDITIVE), LGBMRegressor(**SMALL), cv=KFold(20), n_jobs=1).fit(table, y)
+    assert (model.evidence_["folds"] > 1).all()
+    assert set(model.evidence_["variant"]) - {""} == {"codes='ordinal'"}
+
+
 def test_boosters_of_the_same_trees_and_codes_are_tried_once():
     start = Plan(LGBMClassifier(**SMALL), "margin", "ordinal", "binary")
     assert second_plan([start, replace(start, mode="alone", codes="native")], alone_leads=True) is None
