@@ -27,6 +27,7 @@ from tabsym.models import wide
 from tabsym.models.out_of_core import cache as row_cache
 from tabsym.models.out_of_core import fit as out_of_core
 from tabsym.models.out_of_core import parts
+from tabsym.solvers.newton import information
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.partitioned import DescentInParts, Facts
 
@@ -314,6 +315,24 @@ def test_formulas_that_are_sums(in_parts):
     options = {"loss": "squared_error", "alpha": 1e-3, "tol": 1e-8, "max_iter": 1000}
     model = WideRegressor(formula, **options).fit(dataset_of(own))
     assert_same(model, WideRegressor(formula, **options).fit(own), 1e-8)
+
+
+@pytest.mark.parametrize("numeric", ["linear", "smooth"])
+@pytest.mark.parametrize(("loss", "target"), [("squared_error", "amount"), ("poisson", "count"), ("log_loss", "two")])
+def test_deviations_of_more_terms_than_are_joint_are_those_in_memory(loss, target, numeric, in_parts, monkeypatch):
+    """Beside slopes each term's is by sums over the parts, jointly with the unpenalized coefficients."""
+    monkeypatch.setattr(information, "MAX_OTHERS", 0)
+    monkeypatch.setattr(read, "BATCH_ROWS", 300)
+    monkeypatch.setattr(parts, "PART_ROWS", 600)
+    own = SMALL[["store", "week", "x", "z", target]]
+    estimator = WideClassifier if target == "two" else WideRegressor
+    options = {"loss": loss} if target != "two" else {}
+    options |= {"interactions": None, "numeric": {"x": numeric, "z": "linear"}, "tol": 1e-7, "max_iter": 300}
+    model = estimator(**options).fit(dataset_of(own), target)
+    assert in_parts[0] > 2
+    other = estimator(**options).fit(own.drop(columns=target), own[target])
+    assert_same(model, other, 1e-6)
+    np.testing.assert_allclose(model.variances_, other.variances_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("named", [["week", "code"], ["week", "code", "area"], ["week"]])

@@ -361,3 +361,57 @@ def test_posteriors_follow_every_move_of_the_rows(loss, kind):
     found = posteriors.of(6).variances
     np.testing.assert_array_equal(found, SingleOutputPosteriors(solver).of(6).variances)
     assert np.abs(found / before - 1.0).max() > 1e-6
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("common", [False, True])
+@pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson"])
+def test_posteriors_by_one_column_are_joint_by_dense_algebra(loss, common, weighted):
+    """Its effects and slopes, with what has no penalty, given the other blocks; not those that are dropped."""
+    rng, q = np.random.default_rng(4), 7
+    column = rng.integers(-1, q - 1, N).astype(np.int32)  # the last category has no row
+    other = rng.integers(0, q, N).astype(np.int32)
+    x, z, zeros = rng.normal(1.0, 1.0, N), rng.normal(size=N), np.zeros(N, dtype=np.int32)
+    numbers = [PLAIN, *([x] if common else []), PLAIN, x, z, PLAIN, x]
+    codes = [zeros] * (1 + common) + [column] * 3 + [other] * 2
+    terms = [
+        SolverTerm(block, own, by, 1 if own is zeros else q, Prior.FLAT if own is zeros else Prior.RIDGE)
+        for block, (own, by) in enumerate(zip(codes, numbers, strict=True))
+    ]
+    score = 0.5 * rng.normal(size=q)[column] + 0.4 * rng.normal(size=q)[column] * x
+    y = {"squared_error": score + rng.normal(size=N), "logistic": (rng.random(N) < 0.5).astype(float)}
+    y = y.get(loss, rng.poisson(np.exp(score)).astype(float))
+    weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
+    solver = BlockDescent(terms, y, weight, np.zeros((N, 1)), LOSSES[loss])
+    first = 1 + common
+    solver.precision[first:] = rng.uniform(0.3, 0.9, 5)
+    for _ in range(3):
+        solver.update_blocks()
+
+    def check(families):
+        posteriors = SingleOutputPosteriors(solver)
+        hessian = grads(LOSSES[loss], solver.scores()[:, 0], y)[1] * (weight if weighted else 1.0)
+        for family in families:
+            together = [*range(first), *family]
+            designs = []
+            for index in together:
+                term = terms[index]
+                design = np.eye(term.size)[term.codes] * (term.codes >= 0)[:, None]
+                designs.append(design * (term.x[:, None] if len(term.x) else 1.0))
+            Z, sizes = np.column_stack(designs), [terms[index].size for index in together]
+            matrix = Z.T @ (hessian[:, None] * Z) + np.diag(np.repeat(solver.precision[together], sizes))
+            variances = np.split(np.diag(np.linalg.inv(matrix)), np.cumsum(sizes)[:-1])
+            for index, wanted in list(zip(together, variances, strict=True))[first:]:
+                found, edf = posteriors.of(index), q - solver.precision[index] * wanted.sum()
+                np.testing.assert_allclose(found.variances[:, 0], wanted, rtol=1e-8)
+                assert found.edf == pytest.approx(edf, rel=1e-7)
+                length = np.square(solver.theta[index]).sum()
+                np.testing.assert_allclose(posteriors.evaluate([index]), [[edf, length]], rtol=1e-7)
+
+    check([[first, first + 1, first + 2], [first + 3, first + 4]])
+    solver.drop(first + 1)
+    check([[first, first + 2], [first + 3, first + 4]])
+    solver.precision[[first, first + 2]] = 0.0  # neither rows nor a penalty tell of the last category
+    found = SingleOutputPosteriors(solver).of(first)
+    assert np.isinf(found.variances[:, 0]).tolist() == [False] * (q - 1) + [True]
+    assert found.edf == pytest.approx(q - 1)
