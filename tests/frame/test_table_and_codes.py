@@ -267,3 +267,14 @@ def test_categories_of_an_enum_are_in_the_order_that_the_user_gave(n):
         (raw,) = encode_columns([read_table(frame, caller="test")["c"]])
         assert raw.categories.tolist() == ["t", "r", "s"]
         assert [raw.categories[code] if code >= 0 else None for code in raw.codes] == values
+
+
+@pytest.mark.parametrize("kind", [pd.Series, pl.Series])
+def test_a_series_is_a_column_called_as_it_is_and_without_a_name_as_columns_of_arrays_are(kind):
+    unnamed = kind(["u", "v"])
+    named, unnamed = read_table(unnamed.rename("size")), read_table(unnamed)
+    assert (named.names, named.named) == (["size"], True)
+    assert (unnamed.names, unnamed.named) == (["x0"], False)
+    array = read_table(np.array([["u"], ["v"]], dtype=object))
+    assert (array.names, array.named) == (["x0"], False)
+    assert unnamed.columns[0].series.to_list() == named.columns[0].series.to_list() == ["u", "v"]

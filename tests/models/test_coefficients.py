@@ -3,6 +3,7 @@
 import re
 import warnings
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -2027,3 +2028,79 @@ def test_tables_of_terms_count_the_coefficients_of_all_classes(n_classes):
     n_outputs = n_classes if n_classes > 2 else 1
     for table in (model.variances_, model.term_table()):
         assert table["coefficients"].to_dict() == {"k": 3 * n_outputs, "g": 4 * n_outputs}
+
+
+# -- standard deviations of sums of coefficients ----------------------------------------------------
+
+
+def model_of(uncertain, n_coefs, fixed=()):
+    """As much of a fitted model as the deviations of sums read: a block of one coefficient each."""
+    blocks = [SimpleNamespace(fixed=block in fixed) for block in range(n_coefs)]
+    spec = SimpleNamespace(blocks=blocks, sizes=[1] * n_coefs)
+    return SimpleNamespace(
+        uncertainty=uncertain, spec=spec, n_outputs=2 if uncertain is None else uncertain.sd.shape[1]
+    )
+
+
+def uncertain(sd, **more):
+    return uncertainty.Uncertainty(np.ones(len(sd)), np.ones(len(sd)), 1.0, sd, more.pop("samples", None), **more)
+
+
+WEIGHTS = {0: 1.0, 3: -0.5, 1: 2.0}
+
+
+def test_the_deviation_of_a_sum_is_by_the_joint_covariance_of_each_class():
+    """Of coefficients by their place in it; dropped and given ones have none."""
+    root = np.random.default_rng(0).normal(size=(2, 4, 4))
+    joint = root @ root.transpose(0, 2, 1)
+    sd = np.ones((5, 2))
+    sd[4] = np.nan
+    made = uncertain(sd, joint=joint, joint_index=np.array([2, 0, -1, 3, -1]))
+    place, weights = [2, 3, 0], np.array([1.0, -0.5, 2.0])
+    wanted = [np.sqrt(weights @ joint[k][np.ix_(place, place)] @ weights) for k in range(2)]
+    for multiples in (WEIGHTS, WEIGHTS | {4: 9.0}, WEIGHTS | {2: 9.0}):
+        found = coef_table._deviation_of_sum(model_of(made, 5, fixed=[2]), multiples, 0)
+        np.testing.assert_allclose(found, wanted)
+
+
+def test_a_sum_is_uncertain_where_the_fit_leaves_some_direction_of_it_open():
+    """Two directions are open, c0 - c1 and c2 - c3, and c4 by itself: sums along each are known."""
+    unknown = np.zeros((2, 6, 2))
+    unknown[0, [0, 1], 0], unknown[0, [2, 3], 1] = [1.0, -1.0 + 1e-9], [3e3, -3e3 + 1e-5]  # up to rounding
+    sd = np.ones((6, 2))
+    sd[[0, 1, 2, 3, 4], 0] = np.inf
+    made = uncertain(sd, joint=np.stack([np.eye(6)] * 2), joint_index=np.arange(6), unknown=unknown)
+    model = model_of(made, 6)
+    known = [{0: 1.0, 1: 1.0}, {2: 0.5, 3: 0.5}, {0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0, 5: 2.0}, {5: 1.0}]
+    for multiples in known:
+        found = coef_table._deviation_of_sum(model, multiples, 5)
+        np.testing.assert_allclose(found, np.linalg.norm(list(multiples.values())))
+    for multiples in (
+        {0: 1.0},
+        {0: 1.0, 1: 1.0, 2: 1.0},
+        {2: 1.0, 3: 1.0, 0: 1.0},
+        {0: 1.0, 1: -1.0},
+        {4: 1.0, 5: 1.0},
+    ):
+        found = coef_table._deviation_of_sum(model, multiples, 5)
+        np.testing.assert_allclose(found, [np.inf, np.linalg.norm(list(multiples.values()))])
+
+
+def test_without_a_joint_covariance_terms_count_as_uncorrelated():
+    sd = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [0.5, 0.25]])
+    weights = np.array([1.0, -0.5, 2.0])
+    wanted = np.sqrt(np.square(weights) @ np.square(sd[[0, 3, 1]]))
+    np.testing.assert_allclose(coef_table._deviation_of_sum(model_of(uncertain(sd), 4), WEIGHTS, 0), wanted)
+    total = np.full((4, 2), np.nan)
+    total[0], total[1] = [7.0, np.nan], [8.0, 8.0]  # of the scalar that is asked for, in the class that has one
+    found = coef_table._deviation_of_sum(model_of(uncertain(sd, total_sd=total), 4), WEIGHTS, 0)
+    first = np.sqrt(49.0 + np.square(weights[1:]) @ np.square(sd[[3, 1], 0]))
+    np.testing.assert_allclose(found, [first, wanted[1]])
+    infinite = np.where(np.arange(4)[:, None] == 1, np.inf, sd)
+    for more in ({}, {"joint": np.stack([np.eye(4)] * 2), "joint_index": np.arange(4)}):  # nor the directions
+        assert np.isinf(coef_table._deviation_of_sum(model_of(uncertain(infinite, **more), 4), WEIGHTS, 0)).all()
+    samples = np.random.default_rng(0).normal(size=(4, 9))
+    found = coef_table._deviation_of_sum(model_of(uncertain(sd[:, :1], samples=samples), 4), WEIGHTS, 0)
+    sums = [sum(weight * samples[coef, draw] for coef, weight in WEIGHTS.items()) for draw in range(9)]
+    np.testing.assert_allclose(found, [np.sqrt(np.mean(np.square(sums)))])
+    assert np.isnan(coef_table._deviation_of_sum(model_of(None, 4), WEIGHTS, 0)).tolist() == [True, True]

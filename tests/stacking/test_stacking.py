@@ -52,7 +52,7 @@ from tabsym import (
 )
 from tabsym.integrations import load_adapter
 from tabsym.stacking import selection
-from tabsym.stacking.layer import Plan, StackRows, adapter_of
+from tabsym.stacking.layer import Plan, StackRows, adapter_of, default_booster, gentle_booster
 from tabsym.stacking.selection import Learner, NestedCV, OutOfFoldMargins, PairedGains, folds_to_evaluate, second_plan
 from tests.options import ADDITIVE
 from tests.stack_tables import CODES, carriers_of
@@ -1133,3 +1133,33 @@ def test_the_latest_folds_over_time_are_evaluated(n_rows, folds):
     rows = np.concatenate([test for _, test in splits])
     learner = SimpleNamespace(y=np.zeros(n_rows), classes=None)
     assert folds_to_evaluate(NestedCV(SimpleNamespace(splits=splits, rows=rows, learner=learner))) == folds
+
+
+# -- the boosters by default -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_class", [False, True])
+def test_boosters_by_default_are_gentle_whatever_is_installed(is_class, monkeypatch):
+    """150 rounds of a rate of .1, all of them; without LightGBM those of scikit-learn, with its categories."""
+    small, large = (default_booster(is_class, 7, 2, small=small) for small in (True, False))
+    assert type(small) is type(large) is (LGBMClassifier if is_class else LGBMRegressor)
+    wanted = {"n_estimators": 150, "learning_rate": 0.1, "random_state": 7, "n_jobs": 2, "verbosity": -1}
+    for booster in (small, large):
+        assert booster.get_params().items() >= wanted.items()
+    assert (small.num_leaves, small.min_child_samples) == (7, 50)
+    assert (large.num_leaves, large.min_child_samples) == (31, 20)  # LightGBM's own
+    by_library = {name: gentle_booster(name, is_class, 7, 2) for name in ("xgboost", "catboost")}
+    kinds = {"xgboost": XGBClassifier if is_class else XGBRegressor}
+    kinds["catboost"] = CatBoostClassifier if is_class else CatBoostRegressor
+    own = {"xgboost": ("n_estimators", "max_depth", "random_state"), "catboost": ("iterations", "depth", "random_seed")}
+    for name, booster in by_library.items():
+        assert isinstance(booster, kinds[name])
+        params = booster.get_params()
+        assert [params[option] for option in (*own[name], "learning_rate")] == [150, 3, 7, 0.1]
+    assert by_library["xgboost"].get_params()["min_child_weight"] == 10
+    monkeypatch.setattr("tabsym.stacking.layer.find_spec", lambda name: None)
+    for booster in (default_booster(is_class, 7, 2), gentle_booster("hist-gradient-boosting", is_class, 7, 2)):
+        assert type(booster) is (HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor)
+        found = booster.get_params()
+        assert (found["max_iter"], found["learning_rate"], found["random_state"]) == (150, 0.1, 7)
+        assert found["early_stopping"] is False and found["categorical_features"] == "from_dtype"
