@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.sparse.linalg import splu
@@ -604,3 +605,45 @@ def test_several_classes_and_a_large_term_are_at_the_optimum(alpha):
     sd = np.sqrt(contrast.ravel() @ inverse @ contrast.ravel()) / size.std()
     assert np.abs(found - slope).max() < 5e-3 * sd
     assert np.abs(slope).max() > 3 * sd
+
+
+MORE = {
+    "a sum of others": lambda X: 2.0 * X["a"] - X["b"],
+    "a constant": lambda X: np.ones(len(X)),
+    "another": lambda X: np.cos(np.arange(len(X))),
+}
+
+
+@pytest.mark.parametrize("more", MORE)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", ["squared_error", "gamma"])
+def test_a_number_that_others_determine_takes_no_degree_of_freedom(loss, weighted, more):
+    """The dispersion is Pearson's over rows less the rank of the design, as by statsmodels."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
+    X["c"] = MORE[more](X)
+    mean, weight = X["a"] - X["b"], rng.uniform(0.5, 2.0, 60) if weighted else None
+    y = rng.gamma(2.0, np.exp(0.3 * mean)) if loss == "gamma" else mean + rng.normal(size=60)
+    rank = np.linalg.matrix_rank(np.column_stack([np.ones(60), X]))
+    assert rank == (4 if more == "another" else 3)
+    family = sm.families.Gamma(sm.families.links.Log()) if loss == "gamma" else sm.families.Gaussian()
+    share = np.ones(60) if weight is None else weight / weight.mean()
+    design = np.column_stack([np.ones(60), X.iloc[:, : rank - 1]])
+    wanted = sm.GLM(y, design, family=family, var_weights=share).fit(tol=1e-12, scale="X2").scale
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of coefficients that are not unique
+        model = WideRegressor(loss=loss, numeric="linear", interactions=None, tol=1e-9).fit(X, y, weight)
+    assert model.dispersion_ == pytest.approx(wanted, rel=1e-6)
+    assert model.model_.uncertainty.total_edf == pytest.approx(rank)
+
+
+@pytest.mark.parametrize("more", ["a sum of others", "a constant"])
+def test_nor_beside_categories_whose_variance_is_estimated(more):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200), "g": rng.choice(list("pqrstuvw"), 200)})
+    effects = dict(zip("pqrstuvw", rng.normal(size=8), strict=True))
+    y = X["a"] - X["b"] + X["g"].map(effects) + rng.normal(size=200)
+    options = {"loss": "squared_error", "numeric": "linear", "interactions": None, "tol": 1e-9, "max_iter": 500}
+    plain, beside = (WideRegressor(**options).fit(table, y) for table in (X, X.assign(c=MORE[more](X))))
+    assert beside.dispersion_ == pytest.approx(plain.dispersion_, rel=1e-6)
+    np.testing.assert_allclose(beside.variances_.loc["g"], plain.variances_.loc["g"], rtol=1e-5)
