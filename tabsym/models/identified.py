@@ -183,7 +183,7 @@ def with_joint_covariances(
             total_sd = np.full_like(sd, np.nan)
             by_block = _of_parts(model, parts, terms, weights, sd, total_sd, dispersion, random_effects)
     elif isinstance(optimum.components.posteriors, MulticlassPosteriors):
-        by_block = _of_classes(model, optimum.components.posteriors, active, dispersion)
+        by_block = _of_classes(model, optimum.components.posteriors, active)
     for block, covariance in by_block.items() if whole is not None or model.n_outputs == 1 else ():
         sd[spec.coefs(block)] = np.sqrt(np.maximum(covariance.variances(), 0.0))
     for index in np.flatnonzero(solver.dropped):
@@ -304,17 +304,18 @@ def _without_rounding(spec: ModelSpec, units: Units, directions: Floats) -> Floa
     return np.where(np.abs(change) > SHOWN * size, change, 0.0)
 
 
-def _of_classes(
-    model: WideModel, posteriors: MulticlassPosteriors, active: Sequence[int], dispersion: float
-) -> dict[int, TermCovariance]:
-    """Of larger models for several classes: each term given the other penalized ones, as its deviations are."""
+def _of_classes(model: WideModel, posteriors: MulticlassPosteriors, active: Sequence[int]) -> dict[int, TermCovariance]:
+    """Of larger models for several classes: each term given the other penalized ones, as its deviations are.
+
+    Classes have no dispersion.
+    """
     moved = model.spec.centering_blocks
     by_block = {}
     for index in active:
         block = posteriors.solver.terms[index].block
         covariance = None if block in moved else posteriors.covariance(index)
         if covariance is not None:
-            by_block[block] = covariance.rescaled(float(model.units.sizes[block] * np.sqrt(dispersion)), None)
+            by_block[block] = covariance.rescaled(float(model.units.sizes[block]), None)
     return by_block
 
 
