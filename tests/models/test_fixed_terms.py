@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from tabsym import WideClassifier, WideRegressor, load, save
+from tabsym.models.export_terms import to_terms
 
 REGION = {"north": 0.5, "south": -0.25, "east": 0.0}
 PLAIN = {"interactions": None}
@@ -331,3 +332,27 @@ def test_given_coefficients_of_several_classes_are_read_by_name(labels, tmp_path
     slope = WideClassifier(interactions=None, numeric="linear").fit(X[["x"]], y == y[0])
     same = WideClassifier(interactions=None, numeric="linear", fixed={"x": slope.coefs_["x"]}).fit(X[["x"]], y == y[0])
     np.testing.assert_allclose(same.predict_proba(X[["x"]]), slope.predict_proba(X[["x"]]), rtol=1e-3)
+
+
+@pytest.mark.parametrize("base", [None, {"k": "a"}])
+def test_a_given_term_whose_one_category_is_the_base_stays_in_an_export(base):
+    """Its category has 0 then, and all others what that had, in the class that has it."""
+    X = pd.DataFrame({"g": list("pqpqpqrr") * 6, "k": list("aabb") * 12})
+    y = np.resize(list("xyzzy"), 48)
+    fixed = {"k": {"a": [0.5, 0.0, 0.0]}}
+    with pytest.warns(UserWarning, match="no value for 24 rows"):
+        model = WideClassifier(fixed=fixed, **PLAIN).fit(X, y)
+    terms = to_terms(model, base)
+    for row in range(8):
+        score = np.zeros(3)
+        for term in terms.terms:
+            (factor,) = term.lookups
+            table = terms.tables[factor.table]
+            code = 0
+            if table.codings:
+                categories = terms.codings[table.codings[0]].categories.tolist()
+                value = X[table.name][row]
+                code = categories.index(value) if value in categories else -1
+            score += term.constant * (table.values[code] if code >= 0 else table.default)[factor.component]
+        found = model.decision_function(X.iloc[[row]])[0]
+        np.testing.assert_allclose(score - score.mean(), found - found.mean(), atol=1e-12)
