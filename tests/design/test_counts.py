@@ -1,11 +1,13 @@
 """Bins of the number of training rows of a category, for the effect of counts: by hand, and what they promise."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tabsym.design.sources import MIN_CATEGORIES, MIN_ROWS, CountEffect, merged_bins
+from tabsym.models.start import frequent_count_effects
 
 NOTHING = np.empty(0, dtype=np.int64)
 
@@ -64,3 +66,15 @@ def test_a_row_is_not_counted_in_training_and_is_later():
     assert effect.codes(codes).tolist() == [1, 1, 2, 0]
     assert effect.codes(np.array([3])).tolist() == [0]
     assert count_effect([], NOTHING).codes(codes).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_categories", "n_bins", "is_left_out"),
+    [(350, 7, 3, True), (349, 7, 3, False), (400, 8, 3, True), (70, 7, 1, True), (70, 7, 2, False)],
+)
+def test_terms_of_fifty_rows_a_category_have_no_count_effect(n_rows, n_categories, n_bins, is_left_out):
+    """Nor those whose counts are all in one bin; other blocks stay."""
+    source = count_effect([5] * n_categories, range(n_bins))
+    blocks = [SimpleNamespace(source=None), SimpleNamespace(source=1)]
+    spec = SimpleNamespace(blocks=blocks, sources=[None, source])
+    assert frequent_count_effects(spec, n_rows) == ([1] if is_left_out else [])

@@ -12,7 +12,9 @@ import tabsym
 from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.export import from_spec, to_spec
 from tabsym.frame import read_table
-from tabsym.models.bins import QUANTILES, Ordered
+from tabsym.losses.loss import LOSSES
+from tabsym.models.bins import QUANTILES, Ordered, plan_cuts
+from tabsym.models.data import Training
 
 
 def wave(n=3000, seed=0):
@@ -77,6 +79,21 @@ def test_numbers_have_more_fine_bins_where_there_are_more_rows(n, bins):
     x[::4][: n // 3] = np.nan  # missing values do not count
     fine = Ordered(read_table(pd.DataFrame({"x": x}))["x"], None).cut_twice()[1]
     assert len(fine.bounds) + 1 == bins
+
+
+@pytest.mark.parametrize(("n", "missing"), [(1000, 0), (1000, 400), (5, 0)])
+def test_interactions_are_chosen_by_eight_bins_of_equal_frequency(n, missing):
+    """Of smooth numbers; bins of others are what is asked for."""
+    x = np.random.RandomState(0).permutation(n).astype(float)
+    x[:missing] = np.nan
+    X = pd.DataFrame({"x": x, "z": np.arange(float(n))})
+    training = Training(read_table(X), np.arange(float(n)), None, None)
+    config = WideRegressor(loss="squared_error", numeric={"z": "quantile"})._config()
+    cuts = plan_cuts(config, training, LOSSES["squared_error"])
+    assert list(cuts.searched) == ["x"]
+    known = np.sort(x[~np.isnan(x)])
+    wanted = np.unique(np.quantile(known, np.arange(1, 8) / 8, method="inverted_cdf"))
+    np.testing.assert_array_equal(cuts.searched["x"].bounds, wanted[wanted < known[-1]])
 
 
 def test_a_column_that_says_nothing_keeps_its_slope():
