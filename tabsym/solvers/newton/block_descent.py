@@ -340,7 +340,7 @@ class BlockDescent:
         """The Hessian's diagonal (q, W); the curvature of a multinomial step is an upper bound instead."""
         if self.loss.code != MULTINOMIAL:
             return self.curvature[index]
-        return self.rows.hessian_diagonal(self.terms[index])
+        return self.rows.hessian_diagonal(self.terms[index])  # type: ignore[union-attr]
 
     def mean_loss(self) -> float:
         """Mean loss of the rows, each under its model."""

@@ -554,6 +554,7 @@ class Shard(BlockDescent):
         return (self.count_rows(index),)
 
     def hessian_diagonals(self, index: int) -> tuple[Floats]:
+        assert isinstance(self.rows, MulticlassRows)
         return (np.array(self.rows.hessian_diagonal(self.terms[index])),)
 
     def gradients_of(self, indices: Sequence[int]) -> tuple[Floats, ...]:

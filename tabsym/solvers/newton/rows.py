@@ -215,10 +215,6 @@ class SingleOutputRows:
         self._apply_pending()
         self._pending = term, self._steps(term, steps)
 
-    def hessian_diagonal(self, term: SolverTerm) -> Floats:
-        """The Hessian's diagonal (q, W)."""
-        return self.collect(term)[1]
-
     def scores(self) -> Floats:
         """Linear predictors (n, 1)."""
         values = self._apply_pending()
