@@ -1,5 +1,7 @@
 """numeric="modl" and "quantile": numeric columns of wide models as intervals."""
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,7 +15,7 @@ from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier
 from tabsym.export import from_spec, to_spec
 from tabsym.frame import read_table
 from tabsym.losses.loss import LOSSES
-from tabsym.models.bins import QUANTILES, Ordered, plan_cuts
+from tabsym.models.bins import QUANTILES, Ordered, plan_cuts, rounded_up
 from tabsym.models.data import Training
 
 
@@ -94,6 +96,45 @@ def test_interactions_are_chosen_by_eight_bins_of_equal_frequency(n, missing):
     known = np.sort(x[~np.isnan(x)])
     wanted = np.unique(np.quantile(known, np.arange(1, 8) / 8, method="inverted_cdf"))
     np.testing.assert_array_equal(cuts.searched["x"].bounds, wanted[wanted < known[-1]])
+
+
+def of_14_digits(value):
+    """The least decimal number of 14 digits whose float is no smaller."""
+    exact = Decimal(value)
+    last = Decimal(1).scaleb(exact.adjusted() - 13)
+    below, above = (exact.quantize(last, way) for way in (ROUND_FLOOR, ROUND_CEILING))
+    return float(below) if float(below) >= value else float(above)
+
+
+@pytest.mark.parametrize("size", [1e-5, 1e-3, 1.0, 1e3, 1e8])
+def test_edges_have_14_digits_and_are_no_smaller(size):
+    rng = np.random.default_rng(0)
+    edges = np.sort(size * np.concatenate([rng.normal(size=200), np.round(rng.normal(size=50), 2)]))
+    column = read_table(pd.DataFrame({"x": edges}))["x"]
+    found = rounded_up(column, edges)
+    assert found.tolist() == [edge if edge == np.floor(edge) else of_14_digits(edge) for edge in edges]
+    assert (found >= edges).all() and (found != edges).sum() > 100
+    for short in (0.1, -7.3, 1234.56, 1 / 3):
+        assert rounded_up(column, np.array([short])).tolist() == [of_14_digits(short)]
+
+
+def test_edges_that_lie_close_or_are_no_fractions_are_exact():
+    """Where they would move by more than a thousandth of a bin, to 14 digits 1e-13; and beyond powers of ten of 22."""
+    column = read_table(pd.DataFrame({"x": [0.5]}))["x"]
+    third = 1.0 / 3.0
+    step = of_14_digits(third) - third
+    near, far = np.array([third, third + 500.0 * step]), np.array([third, third + 2000.0 * step])
+    assert rounded_up(column, near)[0] == third < rounded_up(column, far)[0]
+    ending = np.array([1.0 / 7.0, third - 500.0 * step, third])  # the last bin is as wide as the one before
+    assert rounded_up(column, ending)[[0, 2]].tolist() == [of_14_digits(1.0 / 7.0), third]
+    beginning = np.array([third, third + 500.0 * step, 5.0 / 7.0])
+    assert rounded_up(column, beginning)[[0, 2]].tolist() == [third, of_14_digits(5.0 / 7.0)]
+    for exact in ([1e15 + 1.0, 1e16 / 3.0], [third * 1e-10, 1.0], [np.nextafter(4.0, 5.0), 7.0]):
+        edges = np.array(exact)
+        found = rounded_up(column, edges)
+        assert found[0] == edges[0] or (exact[0] > 3.9 and found[0] == of_14_digits(edges[0]))
+    days = read_table(pd.DataFrame({"x": pd.to_datetime(["2024-01-01"])}))["x"]
+    assert rounded_up(days, np.array([third])).tolist() == [third]
 
 
 def test_a_column_that_says_nothing_keeps_its_slope():

@@ -1,8 +1,11 @@
-"""The sample of large tables: rows by what they hold, in any order."""
+"""The sample of large tables, rows by what they hold, in any order; the spread of a target; numbers too large."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import integrate, stats
 
 from tabsym import WideClassifier
 from tabsym.categories import encode_columns
@@ -91,3 +94,36 @@ def test_models_of_large_tables_do_not_depend_on_the_order_of_rows(n_classes, mo
     assert len(drawn) == 2
     pd.testing.assert_frame_equal(first.variances_, other.variances_, rtol=1e-6)
     np.testing.assert_allclose(first.predict_proba(X), other.predict_proba(X), rtol=1e-5)
+
+
+def middle_half(values):
+    values = np.sort(values)
+    return values[len(values) // 4 : -(len(values) // 4)].mean()
+
+
+@pytest.mark.parametrize("times", [None, [1, 3, 2, 2]])
+def test_the_spread_of_a_target_is_that_of_a_normal_variable(times):
+    """The mean of the middle half of absolute deviations from that of the values, over a standard normal's."""
+    low, high = stats.halfnorm.ppf([0.25, 0.75])
+    of_normal = integrate.quad(lambda z: z * stats.halfnorm.pdf(z), low, high)[0] / 0.5
+    y = np.random.default_rng(0).normal(3.0, 2.0, 40)
+    y[:3] = [1e3, -1e4, 1e5]
+    offset, weight = np.linspace(0.0, 1.0, 40)[:, None], None if times is None else np.resize(times, 40).astype(float)
+    rows = np.repeat(y - offset[:, 0], 1 if times is None else np.resize(times, 40))
+    wanted = middle_half(np.abs(rows - middle_half(rows))) / of_normal
+    training = data.Training(read_table(pd.DataFrame({"x": y})), y, weight, offset)
+    assert data.robust_spread(training) == pytest.approx(wanted, rel=1e-4)
+    same = np.array([5.0] * 36 + [1.0, 2.0, 3.0, 4.0])  # of whose middle half all are the same
+    training = data.Training(read_table(pd.DataFrame({"x": same})), same, None, None)
+    assert data.robust_spread(training) == pytest.approx(np.sqrt(np.mean((same - 5.0) ** 2)))
+
+
+def test_numbers_whose_squares_have_a_sum_are_taken():
+    for value, is_taken in ((1e150, True), (-1e150, True), (1.001e150, False), (-1.001e150, False)):
+        numeric = SimpleNamespace(values=lambda numbers, value=value: np.array([1.0, value]), label="x")
+        spec = SimpleNamespace(numerics=[numeric])
+        if is_taken:
+            assert np.isfinite(data.numeric_moments(spec, {}, 2, None)[0].mean)
+            continue
+        with pytest.raises(ValueError, match=r"'x' is -?1\.001e\+150 in row 1, whose square is no finite number"):
+            data.numeric_moments(spec, {}, 2, None)
