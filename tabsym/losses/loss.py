@@ -400,9 +400,8 @@ def normal_likelihood(deviance: float, total: float, logs: float) -> float:
 MAX_STEPS, MAX_STEP = 50, 5.0
 """Newton's method: the most steps, and the largest step on the scale of the linear predictor."""
 
-NEAR, STILL = 1e-4, 1e-12
-"""Totals whose relative difference is below the first converge to rounding in one more step; below the second they
-have."""
+NEAR = 1e-4
+"""Totals whose relative difference is below this converge to rounding in one more step."""
 
 
 def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int, offset: Floats | None) -> Floats:

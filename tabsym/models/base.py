@@ -214,7 +214,7 @@ class WideBase(InspectionMethods, TableEstimator):
                     f"The formula of {config.caller} multiplies {spec.blocks[block].name} by {name}, "
                     f"whose values are far from 0 (mean {moments.mean:.6g}, standard deviation {sd:.3g}): "
                     f"coefficients are shrunk towards 0 at {name} = 0, where there are no rows; write "
-                    f"({name} - {rounded:.15g})."
+                    f"({name} {'-' if rounded > 0.0 else '+'} {abs(rounded):.15g})."
                 )
                 return
 

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from sklearn.metrics import log_loss
 from tabsym import WideRegressor, WideSGDClassifier, WideSGDRegressor, load, save
 from tabsym.design.formula import FormulaError
 from tabsym.losses import Quantile, Tweedie
+from tabsym.models.model import _means
 from tabsym.optimizers import SGD
 
 
@@ -809,3 +811,72 @@ def test_categories_as_a_number_are_one_message_with_the_remedy(formula, remedy)
         warnings.simplefilter("error")
         with pytest.raises(FormulaError, match=remedy):
             WideRegressor(formula).fit(X, np.arange(40.0))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(("mean", "is_told"), [(9.9, False), (10.1, True)])
+def test_numbers_beyond_ten_deviations_from_0_are_told_of_where_they_are_multiplied(mean, sign, is_told):
+    """Which the penalty of slopes by category makes a difference to; with a number near the mean to subtract."""
+    z = np.tile([-1.0, 1.0], 30)  # of deviation 1, for any weights of pairs
+    X = pd.DataFrame({"g": np.repeat(list("pqr"), 20), "x": sign * 20.0 * (mean + z)})
+    y, weight = np.sin(np.arange(60.0)), np.repeat(np.resize([1.0, 2.0, 5.0], 30), 2)
+    formulas = {"w[g] * x + b[1]": is_told, "w[g] * x + v[g] + b[1]": False, "s[1] * x + v[g] + b[1]": False}
+    formulas["w[g] * (x / 10000) + b[1]"] = is_told  # in any unit
+    for formula, wanted in formulas.items():
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            WideRegressor(formula, loss="squared_error").fit(X, y, weight)
+        told = [str(one.message) for one in told if "whose values are far from 0" in str(one.message)]
+        assert len(told) == wanted
+        if wanted and "100" not in formula:
+            words = f"w by x, whose values are far from 0 (mean {sign * 20.0 * mean:.6g}, standard deviation 20)"
+            assert words in told[0] and told[0].endswith(f"write (x {'-' if sign > 0.0 else '+'} 200).")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # without a penalty it makes none
+        WideRegressor("w[g] * x + b[1]", loss="squared_error", alpha=0.0).fit(X, y)
+
+
+@pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.0, 0.0), (1e-3, 0.0), (1e-3, 0.5), (1e-3, 1.0)])
+def test_online_models_tell_of_far_numbers_where_coefficients_are_shrunk(alpha, l1_ratio):
+    X = pd.DataFrame({"g": np.repeat(list("pqr"), 20), "x": 101.0 + np.tile([-1.0, 1.0], 30)})
+    made = WideSGDRegressor("w[g] * x + b[1]", alpha=alpha, l1_ratio=l1_ratio, max_iter=2, random_state=0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        made.fit(X, np.sin(np.arange(60.0)))
+    assert any("whose values are far from 0" in str(one.message) for one in told) == (alpha > 0.0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(("far", "is_told"), [(0.99e10, False), (1.01e10, True)])
+def test_slopes_of_numbers_of_which_a_double_holds_few_digits_are_told_of(far, sign, is_told):
+    z = np.tile([-1.0, 1.0], 30)
+    X = pd.DataFrame({"g": list("pqr") * 20, "x": sign * 20.0 * (far + z)})
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        WideRegressor(loss="squared_error", numeric="linear", interactions=None).fit(X, np.sin(np.arange(60.0)))
+    told = [str(one.message) for one in told if "are rounded" in str(one.message)]
+    assert len(told) == is_told
+    if is_told:
+        words = f"The values of x are {sign * 20.0 * far:.6g} with a standard deviation of 20, so that"
+        assert told[0].startswith(words)
+        assert "rounded, to about 1e-06 of what x adds" in told[0]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_factors_whose_mean_is_a_tenth_of_their_size_have_a_mean(sign):
+    """Over training rows, the root mean square of 1 and -1 about a mean m being sqrt(1 + m * m)."""
+    z, weights = np.array([1.0, -1.0, 1.0, -1.0]), np.array([3.0, 3.0, 0.5, 0.5])
+
+    def mean_of(*means, source=0, z=z, weights=weights):
+        theta = np.column_stack([sign * (mean + z) for mean in means])
+        blocks = [SimpleNamespace(source=source)]
+        spec = SimpleNamespace(coefs=lambda block: slice(0, len(z)), blocks=blocks)
+        return _means(SimpleNamespace(spec=spec, theta=theta, weights=weights), 0)
+
+    for mean in (0.102, 0.5, 3.0):
+        np.testing.assert_allclose(mean_of(mean, 0.8), sign * np.array([mean, 0.8]))
+    assert mean_of(0.099) is None and mean_of(0.8, 0.099) is None  # of one class or another
+    assert mean_of(3.0, weights=np.zeros(4)) is None
+    scalar = {"source": None, "z": np.zeros(1), "weights": np.zeros(1)}
+    np.testing.assert_allclose(mean_of(0.01, 2.0, **scalar), sign * np.array([0.01, 2.0]))
+    assert mean_of(0.0, **scalar) is None and mean_of(2.0, 0.0, **scalar) is None
