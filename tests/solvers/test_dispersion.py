@@ -17,6 +17,7 @@ from tabsym.solvers.newton.dispersion import (
     WorkingDispersion,
     dispersion_of_deviance,
     expected_deviance,
+    for_sparse,
     likely_power,
     sum_slopes,
 )
@@ -296,3 +297,29 @@ def test_the_variances_of_unrelated_weights_are_those_of_gradients():
         model.fit(pd.DataFrame({"g": group.astype(str)}), y, sample_weight=weight)
         found.append(model.variances_.loc["g", "variance"])
     assert np.mean(found) == pytest.approx(0.25, rel=0.35)
+
+
+def test_fletchers_terms_divide_down_to_nine_tenths():
+    """As in mgcv: at -1 the dispersion would be infinite."""
+    for fletcher in (-0.5, 0.0, 2.0, -0.89):
+        assert for_sparse(3.0, fletcher) == pytest.approx(3.0 / (1.0 + fletcher))
+    for fletcher in (-0.91, -1.0, -4.0):
+        assert for_sparse(3.0, fletcher) == 3.0
+
+
+def test_parts_tell_whole_numbers_below_256_apart():
+    """By the leading bit of a number and seven more: of larger numbers those that share these are one size."""
+    weight = np.empty(0)
+    ((sizes, numbers, sums),) = PositiveCounts.of(np.arange(256.0), weight).by_size
+    assert len(sizes) == 255 and (numbers == 1.0).all()
+    np.testing.assert_array_equal(sums, np.arange(1.0, 256.0))
+    ((sizes, numbers, sums),) = PositiveCounts.of(np.array([256.0, 257.0, 258.0, 512.0, 515.0, 516.0]), weight).by_size
+    assert numbers.tolist() == [2.0, 1.0, 2.0, 1.0] and sums.tolist() == [513.0, 258.0, 1027.0, 516.0]
+
+
+def test_bins_of_weights_are_eighths_of_powers_of_two_up_to_thirty():
+    powers = np.array([-31.0, -30.0, -29.875, -0.125, -0.05, 0.0, 0.05, 0.125, 29.875, 30.0, 31.0])
+    bins = WeightBins.of(2.0**powers, None)
+    assert (bins.index - 240).tolist() == [-240, -240, -239, -1, 0, 0, 0, 1, 239, 240, 240]
+    assert len(bins.counts) == 481 and bins.counts[240] == 3.0
+    assert bins.logs[0] == pytest.approx(-61.0 * np.log(2.0)) and bins.logs[480] == pytest.approx(61.0 * np.log(2.0))

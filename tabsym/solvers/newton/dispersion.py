@@ -121,7 +121,8 @@ def lowest_positive(y: Floats, weight: Floats, copies: Copies) -> tuple[float, i
 
 
 BITS = 7
-"""Leading bits of a positive target's mantissa by which parts of a table count it: whole numbers up to 64 apart."""
+"""Bits after the leading one by which parts of a table count positive targets: whole numbers below 256 are told
+apart."""
 
 
 @dataclass(frozen=True)
